@@ -1,0 +1,272 @@
+//! The sections of an experiment: every value that shapes a run, nothing left to default.
+
+use crate::advantage::AdvantageConfig;
+use crate::config::{Decode, Folder, Input, Kind, Section, Value, choice, section, variants};
+use crate::env::EnvConfig;
+use crate::filter::FilterConfig;
+use crate::objective::ObjectiveConfig;
+
+section! {
+    /// A run: model, tasks, and how the one learns from the other.
+    pub struct ResolvedConfig {
+        /// Moves sampling and dynamics, never tasks.
+        pub seed: u64,
+        /// The arithmetic promised: equal bytes within one profile.
+        pub numerics: Numerics,
+        /// The policy.
+        pub model: ModelConfig,
+        /// Supervised learning before the first step: a run of its own, shared by all who ask for the same.
+        pub warm_start: WarmStartConfig,
+        /// What is trained on: a mixture of environments.
+        pub task: Vec<TaskConfig>,
+        /// How episodes are played.
+        pub rollout: RolloutConfig,
+        /// Which groups the update sees.
+        pub filter: FilterConfig,
+        /// Credit.
+        pub advantage: AdvantageConfig,
+        /// The loss.
+        pub objective: ObjectiveConfig,
+        /// The optimizer.
+        pub update: UpdateConfig,
+        /// The length of the run.
+        pub train: TrainConfig,
+        /// The held-out panel.
+        pub eval: EvalConfig,
+        /// Where and how the run is carried out.
+        (local) pub execution: ExecutionConfig,
+    }
+}
+
+choice! {
+    /// A numerics profile.
+    pub enum Numerics {
+        /// 32-bit floats on the CPU.
+        "cpu-f32" => CpuF32,
+        /// 32-bit floats on a GPU.
+        "gpu-f32" => GpuF32,
+    }
+}
+
+variants! {
+    /// Where the policy comes from.
+    pub enum ModelConfig: "model" {
+        "tiny" => Tiny(Tiny),
+        "pretrained" => Pretrained(Pretrained),
+    }
+}
+
+section! {
+    /// A small decoder made here, with random weights: Llama's layout, tied head.
+    pub struct Tiny epoch 1 {
+        /// Size of the residual stream.
+        pub width: usize where 8..=4096,
+        /// Number of layers.
+        pub layers: usize where 1..=64,
+        /// Query heads; divides `width`.
+        pub heads: usize where 1..=64,
+        /// Key and value heads; divides `heads`.
+        pub kv_heads: usize where 1..=64,
+        /// Hidden size of the feed-forward block.
+        pub ffn: usize where 8..=16384,
+        /// Base of the rotary position embedding.
+        pub rope_theta: f64 where 1.0..=1e9,
+        /// Deviation of the initial weights.
+        pub init_std: f64 where 0.0..=1.0,
+        /// The tokenizer, as a `tokenizer.json`.
+        pub tokenizer: Input,
+    }
+}
+
+section! {
+    /// A Hugging Face folder: `config.json`, `model.safetensors`, `tokenizer.json`.
+    pub struct Pretrained epoch 1 {
+        /// The folder.
+        pub path: Folder,
+    }
+}
+
+variants! {
+    /// Supervised learning before reinforcement learning.
+    pub enum WarmStartConfig: "warm-start" {
+        "none" => None(NoWarmStart),
+        "expert" => Expert(ExpertWarmStart),
+    }
+}
+
+section! {
+    /// The policy starts as it is.
+    pub struct NoWarmStart {}
+}
+
+section! {
+    /// Next-token learning on the responses of the environment's own expert, on training tasks.
+    pub struct ExpertWarmStart epoch 1 {
+        /// Its own seed, so that runs of different seeds share it.
+        pub seed: u64,
+        /// Number of expert episodes, from training task 0 on.
+        pub episodes: usize where 1..=1000000,
+        /// Optimizer steps.
+        pub steps: usize where 0..=1000000,
+        /// Episodes a step.
+        pub batch: usize where 1..=65536,
+        /// Peak learning rate; falls along a cosine to a tenth.
+        pub learning_rate: f64 where 0.0..=1.0,
+        /// Share of turns in which the expert plays a random legal move and says so in its thought.
+        pub noise: f64 where 0.0..=1.0,
+    }
+}
+
+/// An environment and its share of the groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskConfig {
+    pub env: EnvConfig,
+    /// Weight in the mixture: of every Σ shares groups, this many.
+    pub share: usize,
+}
+
+section! {
+    /// The fields of every task node, whatever its environment.
+    pub struct TaskCommon {
+        /// Weight in the mixture: of every Σ shares groups, this many.
+        pub share: usize where 1..=1000000,
+    }
+}
+
+impl Decode for TaskConfig {
+    const KIND: Kind = match EnvConfig::KIND {
+        Kind::Variant { family, alternatives, .. } => Kind::Variant { family, alternatives, common: TaskCommon::FIELDS },
+        _ => unreachable!(),
+    };
+
+    fn decode(value: &Value) -> Self {
+        let Value::Variant { fields, .. } = value else { unreachable!("resolution left {value:?} for a task") };
+        Self { env: EnvConfig::decode(value), share: TaskCommon::decode_fields(fields).share }
+    }
+}
+
+section! {
+    /// How episodes are played.
+    pub struct RolloutConfig epoch 1 {
+        /// Groups (tasks) a step.
+        pub groups: usize where 1..=65536,
+        /// Episodes of each group.
+        pub group_size: usize where 1..=65536,
+        /// First training task; step s plays tasks offset + s·groups + g.
+        pub task_offset: u64,
+        /// Turns of an episode.
+        pub max_turns: usize where 1..=10000,
+        /// Executed actions of an episode.
+        pub max_actions: usize where 1..=100000,
+        /// Actions taken from one answer; more are cut without penalty.
+        pub max_actions_per_turn: usize where 1..=1000,
+        /// Sampled tokens of one response, its end token included.
+        pub max_response_tokens: usize where 1..=65536,
+        /// Tokens of an episode, prompts included; one that would exceed it ends.
+        pub max_context_tokens: usize where 16..=1000000,
+        /// Which history a prompt shows.
+        pub window: WindowConfig,
+        /// The system message's first line.
+        pub system: Option<Input>,
+        /// The rules; the environment's own by default.
+        pub instruction: Option<Input>,
+        /// The sentence that ends each user message and says how to answer.
+        pub format: Option<Input>,
+        /// Whether a thought comes before the answer.
+        pub think: bool,
+        /// Stands between the actions of an answer.
+        pub action_separator: String,
+        /// Whether a turn's reward is shown with the next observation.
+        pub show_reward: bool,
+        /// Added once to a turn whose answer has no legal action, or an illegal one.
+        pub format_penalty: f64 where -1000.0..=0.0,
+        /// How tokens are drawn.
+        pub sampling: SamplingConfig,
+        /// Rows checked each step: their recorded log-probs against an uncached forward pass of the whole row.
+        pub spot_check: usize where 0..=65536,
+    }
+}
+
+variants! {
+    /// Which history a prompt shows.
+    pub enum WindowConfig: "window" {
+        "full" => Full(FullWindow),
+    }
+}
+
+section! {
+    /// The whole episode is one conversation and one row.
+    pub struct FullWindow epoch 1 {}
+}
+
+section! {
+    /// How a token is drawn from the model's distribution.
+    pub struct SamplingConfig {
+        /// Divides the logits; 0 takes the most probable token.
+        pub temperature: f64 where 0.0..=100.0,
+        /// Only so many of the most probable tokens.
+        pub top_k: Option<usize> where 1..=1000000,
+        /// Only the most probable tokens that reach this mass.
+        pub top_p: f64 where 0.0..=1.0,
+    }
+}
+
+section! {
+    /// AdamW (Loshchilov and Hutter 2019) with clipping by the global norm.
+    pub struct UpdateConfig epoch 1 {
+        /// Passes over the kept rows.
+        pub epochs: usize where 1..=1000,
+        /// Rows of one optimizer step.
+        pub mini_batch: usize where 1..=1000000,
+        /// Peak learning rate.
+        pub learning_rate: f64 where 0.0..=1.0,
+        /// Decay of the first moment.
+        pub beta1: f64 where 0.0..=1.0,
+        /// Decay of the second moment.
+        pub beta2: f64 where 0.0..=1.0,
+        /// Added to the root of the second moment.
+        pub epsilon: f64 where 0.0..=1.0,
+        /// Decoupled weight decay.
+        pub weight_decay: f64 where 0.0..=1.0,
+        /// Bound on the gradient's global norm.
+        pub clip_norm: f64 where 0.0..=1e12,
+    }
+}
+
+section! {
+    /// The length of the run.
+    pub struct TrainConfig {
+        /// Training steps.
+        pub steps: usize where 0..=100000000,
+    }
+}
+
+section! {
+    /// The held-out panel: the same tasks at every evaluation, disjoint from training.
+    pub struct EvalConfig epoch 1 {
+        /// Tasks; 0 evaluates nothing.
+        pub tasks: usize where 0..=1000000,
+        /// Training steps between evaluations; there is one before the first step and one after the last.
+        pub every: usize where 1..=100000000,
+        /// How the sampled half is drawn; the other half is greedy.
+        pub sampling: SamplingConfig,
+        /// What is evaluated; the run's own tasks if none is given.
+        pub task: Vec<TaskConfig>,
+    }
+}
+
+section! {
+    /// Where and how a run is carried out; nothing here can change its numbers.
+    pub struct ExecutionConfig {
+        /// `cpu`, `wgpu` or `cuda:0`.
+        (local) pub device: String,
+        /// Worker threads; absent means all cores.
+        (local) pub threads: Option<usize> where 1..=4096,
+        /// Training steps between checkpoints.
+        (local) pub checkpoint_every: usize where 1..=100000000,
+        /// Checkpoints kept.
+        (local) pub checkpoints: usize where 1..=1000,
+        /// What the run's log holds: a `tracing` filter.
+        (local) pub log: String,
+    }
+}

@@ -1,0 +1,139 @@
+//! Policies: token sequences in, sampled responses out; and the learner, which can also be improved.
+//!
+//! A policy knows no environment: what it may be told beside the tokens is text.
+
+use std::ops::Range;
+
+use crate::rng::Stream;
+
+/// Samples responses.
+pub trait Policy {
+    /// Opens contexts for episodes `0..episodes`. What was fed to a context stays there (a cache), so that a turn
+    /// feeds only its new tokens.
+    fn open<'a>(&'a self, sampling: &Sampling, episodes: usize) -> Box<dyn Session + 'a>;
+
+    /// Whether requests should carry the expert's reply.
+    fn wants_advice(&self) -> bool {
+        false
+    }
+}
+
+/// Contexts of some episodes.
+pub trait Session {
+    /// One response for each request; at most one request an episode. A completion depends on its own episode's
+    /// tokens and draws alone.
+    fn generate(&mut self, requests: &[Request<'_>]) -> Vec<Completion>;
+}
+
+/// How responses are drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampling {
+    /// Divides the logits; 0 takes the most probable token.
+    pub temperature: f64,
+    /// Only so many of the most probable tokens.
+    pub top_k: Option<usize>,
+    /// Only the most probable tokens that reach this mass.
+    pub top_p: f64,
+    /// A response ends with the first of these, which it includes.
+    pub stop: Vec<u32>,
+}
+
+/// One response to sample.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    pub episode: usize,
+    /// Tokens that follow what the episode's context already holds, its last response included.
+    pub append: &'a [u32],
+    /// Draw i decides token i of the response.
+    pub draws: Stream,
+    /// Most tokens of the response.
+    pub limit: usize,
+    /// The actions that may be taken, in words.
+    pub legal: &'a [String],
+    /// The expert's whole reply, where the policy wants it and there is one.
+    pub advice: Option<&'a str>,
+}
+
+/// A sampled response.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Completion {
+    /// Ends with a stop token, unless the limit came first.
+    pub tokens: Vec<u32>,
+    /// Of each token, under the temperature but before top-k and top-p (at temperature 0: of the plain model).
+    pub logprobs: Vec<f32>,
+    /// Of the distributions that `logprobs` are from, in nats.
+    pub entropies: Vec<f32>,
+}
+
+/// A row to score or to learn from.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    pub tokens: &'a [u32],
+    /// Spans of `tokens` whose log-probs count; none starts at 0.
+    pub responses: &'a [Range<usize>],
+}
+
+/// Log-probs and entropies of a row, flat over its response tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scores {
+    pub logprobs: Vec<f32>,
+    pub entropies: Vec<f32>,
+}
+
+/// Derivatives of the loss in a row's [`Scores`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cotangent {
+    pub logprobs: Vec<f32>,
+    pub entropies: Vec<f32>,
+}
+
+/// A policy that learns.
+pub trait Learner: Policy {
+    /// Scores of whole rows by one uncached forward pass, under `temperature` (0 reads as 1).
+    fn score(&self, rows: &[Row<'_>], temperature: f64) -> Vec<Scores>;
+
+    /// Scores as [`Learner::score`] gives them, and adds the gradient of the loss whose derivatives `cotangent` gives
+    /// (from a row's number and its scores) to the pending gradient. `shards` partition the rows: a shard is one
+    /// forward and backward pass, and pending gradients are summed over shards in their order, on any number of threads.
+    fn gradient(
+        &mut self,
+        rows: &[Row<'_>],
+        shards: &[Range<usize>],
+        temperature: f64,
+        cotangent: &(dyn Fn(usize, &Scores) -> Cotangent + Sync),
+    ) -> Vec<Scores>;
+
+    /// One optimizer step with the pending gradient, clipped by its global norm; clears it.
+    ///
+    /// # Errors
+    /// The gradient's norm, where it is not finite; the parameters are left as they were.
+    fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64>;
+
+    /// Everything that later steps depend on, as named files.
+    fn save(&self) -> Vec<(String, Vec<u8>)>;
+
+    /// Takes back what [`Learner::save`] gave.
+    ///
+    /// # Errors
+    /// What is missing, extra, truncated or misshapen.
+    fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), String>;
+}
+
+/// AdamW's numbers of one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Optimizer {
+    pub learning_rate: f64,
+    pub beta1: f64,
+    pub beta2: f64,
+    pub epsilon: f64,
+    pub weight_decay: f64,
+    /// Bound on the gradient's global norm.
+    pub clip_norm: f64,
+}
+
+/// What an optimizer step measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Norms {
+    /// The gradient's global norm before clipping.
+    pub gradient: f64,
+}
