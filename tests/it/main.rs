@@ -1,1 +1,22 @@
-fn main(){}
+//! The one integration binary.
+
+mod chat;
+mod cli;
+mod config;
+mod env;
+mod learning;
+mod policy;
+mod record;
+mod replay;
+mod run;
+mod tidy;
+
+/// Holds `text` against the document `golden/<folder>/<name>.snap`. `INSTA_UPDATE=always` writes it anew.
+#[track_caller]
+pub(crate) fn golden(folder: &str, name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(format!("{}/golden/{folder}", env!("CARGO_MANIFEST_DIR")));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
