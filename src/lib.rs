@@ -3,6 +3,7 @@
 pub mod rng;
 pub mod stats;
 pub mod trajectory;
+pub mod batch;
 pub mod config;
 pub mod env;
 pub mod filter;
@@ -10,3 +11,6 @@ pub mod advantage;
 pub mod objective;
 pub mod experiment;
 pub mod policy;
+pub mod record;
+pub mod update;
+pub mod replay;
