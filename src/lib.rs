@@ -10,3 +10,4 @@ pub mod advantage;
 pub mod objective;
 pub mod experiment;
 pub mod policy;
+pub mod record;
