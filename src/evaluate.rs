@@ -7,7 +7,7 @@ use crate::experiment::{ResolvedConfig, SamplingConfig};
 use crate::policy::Policy;
 use crate::rollout::{self, RolloutStats};
 use crate::stats;
-use crate::trajectory::Group;
+use crate::trajectory::{Group, Trajectory};
 
 /// Version of what an evaluation plays; part of every run's key.
 pub const EPOCH: u32 = 1;
@@ -60,4 +60,23 @@ fn pass(groups: &[Group]) -> PassStats {
     let RolloutStats { success, reward, valid, turns, response_tokens, entropy, .. } = RolloutStats::of(groups, 0.0);
     let success_error = stats::proportion_error(success, groups.len());
     PassStats { success, success_error, reward, valid, turns, response_tokens, entropy }
+}
+
+/// An episode as a person reads it.
+#[must_use]
+pub fn transcript(group: &Group, member: &Trajectory) -> String {
+    let task = &group.task;
+    let mut text = format!("── {} {} task {}\n", task.env, task.split.name(), task.index);
+    for turn in &member.turns {
+        let verdict = if turn.valid { "" } else { "  (invalid)" };
+        let executed = if turn.executed.is_empty() { "nothing".to_owned() } else { turn.executed.join(", ") };
+        text.push_str(&format!(
+            "{}\n  {}\n  → {executed}, reward {:.3}{verdict}\n",
+            turn.observation,
+            turn.reply.text.replace('\n', "\n  "),
+            turn.reward + turn.penalty,
+        ));
+    }
+    text.push_str(&format!("── {}, score {:.3}\n", member.end.name(), member.score()));
+    text
 }

@@ -28,4 +28,6 @@ pub mod rollout;
 pub mod update;
 pub mod replay;
 pub mod evaluate;
+pub mod stage;
 pub mod warm_start;
+pub mod train;

@@ -11,7 +11,7 @@ use crate::objective::{Loss, ObjectiveConfig, Terms, Tokens};
 use crate::policy::{Cotangent, Learner, Optimizer, Row, Scores};
 
 /// What an update measured. Losses and the norm are means over optimizer steps, the rest means over tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct UpdateStats {
     /// Total loss.
     pub loss: f64,

@@ -6,12 +6,15 @@
 use std::ops::Range;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::chat::Chat;
 use crate::experiment::{ExpertWarmStart, ResolvedConfig};
 use crate::policy::{Cotangent, Learner, Optimizer, Policy, Row};
 use crate::rng::Stream;
+use crate::record::Timings;
 use crate::rollout::{self, Plan};
+use crate::stage::{Report, Stage};
 use crate::trajectory::{Sequence, Split, Trajectory};
 
 /// Rows of one forward and backward pass.
@@ -86,6 +89,43 @@ pub fn train_step(
     let learning_rate = cosine(warm, step);
     let norms = learner.step(&Optimizer { learning_rate, ..*optimizer })?;
     Ok(WarmStats { loss: -total / tokens as f64, grad_norm: norms.gradient, learning_rate })
+}
+
+/// A warm start's run.
+pub struct WarmStart<'a> {
+    pub warm: &'a ExpertWarmStart,
+    /// Its learning rate is the warm start's own.
+    pub optimizer: Optimizer,
+    /// The expert's episodes.
+    pub rows: Vec<Sequence>,
+    pub learner: &'a mut dyn Learner,
+}
+
+impl Stage for WarmStart<'_> {
+    fn steps(&self) -> usize {
+        self.warm.steps
+    }
+
+    fn step(&mut self, step: usize, timings: &mut Timings) -> Result<Report, String> {
+        if step == 0 {
+            let tokens: usize = self.rows.iter().map(Sequence::response_tokens).sum();
+            let metrics = json!({ "step": 0, "warm": { "episodes": self.rows.len(), "response_tokens": tokens } });
+            return Ok(Report { metrics, view: format!("{} expert episodes", self.rows.len()), ..Report::default() });
+        }
+        let stats = timings
+            .phase("update", || train_step(self.warm, &self.optimizer, &self.rows, self.learner, step as u64))
+            .map_err(|norm| format!("the gradient's norm is {norm}"))?;
+        let metrics = json!({ "step": step, "warm": stats });
+        Ok(Report { metrics, view: format!("loss {:.4} nats a token", stats.loss), ..Report::default() })
+    }
+
+    fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
+        (self.learner.save(), Value::Null)
+    }
+
+    fn restore(&mut self, files: &[(String, Vec<u8>)], _: &Value) -> Result<(), String> {
+        self.learner.restore(files)
+    }
 }
 
 /// From the peak to a tenth of it along half a cosine, after a linear rise over the first twentieth.
