@@ -69,7 +69,6 @@ impl Attempt {
         run.set_status(&Status { state: State::Running, attempt: number })?;
         checkpoint::remove_drafts(disk, run.path())?;
         let found = checkpoint::latest(disk, run.path())?;
-        found.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         attempt.cut_back(found.checkpoint.as_ref())?;
         Ok(Begun { attempt, checkpoint: found.checkpoint, warnings: found.warnings })
     }
@@ -178,14 +177,18 @@ impl Attempt {
         checkpoint::save(disk, self.path(), self.number, &Checkpoint { step, files, offsets, counters }, keep)
     }
 
-    /// Ends the run with its result: the digest of what is there, which must include the checkpoint after the last step.
-    /// `metrics` are the final ones, as nested objects. Returns the digest.
+    /// Ends the run after its last step with its result: the digest of what is there. `metrics` are the final ones, as
+    /// nested objects. Returns the digest.
     ///
     /// # Errors
-    /// The system's; [`RunError::LeaseLost`].
+    /// The system's; [`RunError::LeaseLost`]; [`RunError::Corrupt`] if the newest checkpoint is not the last step's.
     pub fn finish(self, step: usize, metrics: &Value) -> Result<String> {
         self.lease.check()?;
         let disk = &self.run.disk;
+        if checkpoint::steps(disk, self.path())?.last() != Some(&step) {
+            let what = format!("the checkpoint of its last step, {step}, is missing");
+            return Err(RunError::Corrupt { path: self.path().to_owned(), what });
+        }
         let digest = digest::digest(disk, self.path())?;
         let result = Fields::default().with("step", step);
         let result = result.with_lines("metrics", &flat(metrics)).with_text("digest", &digest);

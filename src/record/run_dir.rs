@@ -28,8 +28,7 @@ impl RunDir {
         if !run.path.exists() {
             run.create(lock, canon)?;
         }
-        let path = run.path.join("canon.txt");
-        let found = disk.read_text(&path)?;
+        let found = run.canon()?;
         if found == canon {
             return Ok(run);
         }
@@ -94,6 +93,22 @@ impl RunDir {
     #[must_use]
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The resolved config that it was made with, as `run.lock.kdl`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn lock(&self) -> Result<String, RunError> {
+        self.disk.read_text(&self.path.join("run.lock.kdl"))
+    }
+
+    /// The hashed text of its config, as `canon.txt`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn canon(&self) -> Result<String, RunError> {
+        self.disk.read_text(&self.path.join("canon.txt"))
     }
 
     /// Where the run stands, as its last attempt left it: one that was killed still says that it runs.

@@ -1,5 +1,7 @@
 //! The run store: what is on disk after races, kills and damage.
 
+#![expect(clippy::unwrap_used, reason = "clippy takes functions that tests share for no tests")]
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -186,7 +188,9 @@ fn any_flipped_byte_falls_back_to_the_checkpoint_before() {
     let saved = |step| Checkpoint { step, files: files.clone(), counters: json!({"n": 3}), ..Checkpoint::default() };
     for name in ["model.safetensors", "optimizer.bin", MANIFEST] {
         let length = {
-            [1, 2].map(|step| checkpoint::save(&disk, run.path(), 1, &saved(step), 2).unwrap());
+            for step in [1, 2] {
+                checkpoint::save(&disk, run.path(), 1, &saved(step), 2).unwrap();
+            }
             fs::read(checkpoint::folder(run.path(), 2).join(name)).unwrap().len()
         };
         for at in 0..length {
