@@ -150,8 +150,8 @@ impl Attempt {
         self.run.disk.replace(&path, &bytes)
     }
 
-    /// Saves a checkpoint after step `step`, and keeps the newest `keep`. `files` are the learner's, `counters` whatever
-    /// else the next steps depend on.
+    /// Saves a checkpoint after step `step`, and keeps the newest `keep`. `files` are the learner's, `counters`
+    /// whatever else the next steps depend on.
     ///
     /// # Errors
     /// The system's; [`RunError::LeaseLost`].

@@ -1,4 +1,4 @@
-//! All access of a run to its files: every change is a call of [`Disk`], so that a test can cut the power at any of them.
+//! All access of a run to its files: every change is a call of [`Disk`], so that a test can end it at any of them.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};

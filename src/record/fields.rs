@@ -42,17 +42,17 @@ pub(crate) fn quoted(text: &str) -> String {
         match c {
             '"' | '\\' => string.extend(['\\', c]),
             '\n' => string.push_str("\\n"),
-            // KDL wants marks of direction and the byte order mark escaped, too.
-            _ if c.is_control()
-                || matches!(c, '\u{200E}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}') =>
-            {
-                string.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
-            }
+            _ if c.is_control() || is_mark(c) => string.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
             _ => string.push(c),
         }
     }
     string.push('"');
     string
+}
+
+/// Whether KDL wants a character escaped: marks of direction, separators, the byte order mark.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
 /// Such a document, read back.

@@ -69,8 +69,8 @@ pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
     })
 }
 
-/// The directory of the run that `name` says: a path, a directory's name in `runs`, or any prefix of one directory's name
-/// or of one id alone.
+/// The directory of the run that `name` says: a path, a directory's name in `runs`, or any prefix of one directory's
+/// name or of one id alone.
 ///
 /// # Errors
 /// [`RunError::Unknown`], [`RunError::Ambiguous`]; if the folder cannot be listed.

@@ -17,9 +17,9 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// The directory `name` (`<experiment>-<id>`) in the folder `runs`, made if it is not there: with the resolved config
-    /// `lock` in `run.lock.kdl` and the hashed text `canon` in `canon.txt`. Of two processes that make it at once, one
-    /// makes it and both get it.
+    /// The directory `name` (`<experiment>-<id>`) in the folder `runs`, made if it is not there: with the resolved
+    /// config `lock` in `run.lock.kdl` and the hashed text `canon` in `canon.txt`. Of two processes that make it at
+    /// once, one makes it and both get it.
     ///
     /// # Errors
     /// [`RunError::Clash`] if it is there with another canonical text; the system's.
@@ -125,8 +125,8 @@ impl RunDir {
         self.disk.replace(&self.path.join("state"), status.to_text().as_bytes())
     }
 
-    /// Begins an attempt: takes the lease, finds the newest checkpoint that verifies, and cuts away everything that came
-    /// after it. None if the run is done.
+    /// Begins an attempt: takes the lease, finds the newest checkpoint that verifies, and cuts away everything that
+    /// came after it. None if the run is done.
     ///
     /// # Errors
     /// [`RunError::RunningElsewhere`]; the system's; [`RunError::Corrupt`].

@@ -3,16 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "clippy takes functions that tests share for no tests")]
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use miette::Diagnostic;
 use serde_json::{Value, json};
 use starpo::record::checkpoint::{self, Checkpoint, MANIFEST};
 use starpo::record::lease::{Holder, Lease, SILENCE};
 use starpo::record::timings::unix_time;
-use starpo::record::{Begun, Disk, Facts, RunDir, RunError, State, digest, reader};
+use starpo::record::{Begun, Disk, Facts, RunDir, RunError, State, digest, reader, signals};
 use tempfile::TempDir;
 
 const NAME: &str = "sokoban-k3v9q0m2c7xw4t1h";
@@ -368,4 +368,38 @@ fn a_full_disk_says_so_and_what_to_do() {
     fs::write(runs.path().join("file"), "").unwrap();
     let error = open(&Disk::default(), &runs.path().join("file")).unwrap_err().to_string();
     assert_eq!(error, format!("cannot create {}: File exists", runs.path().join("file").display()));
+}
+
+/// The process that the next test starts and sends signals to; passes at once for everybody else.
+#[test]
+#[expect(clippy::print_stdout, reason = "it talks to the next test")]
+fn waits_for_signals() {
+    if std::env::var_os("WAITS_FOR_SIGNALS").is_none() {
+        return;
+    }
+    signals::catch().unwrap();
+    println!("\nready");
+    while signals::interrupted().is_none() {
+        std::thread::yield_now();
+    }
+    println!("asked by {:?}", signals::interrupted());
+    std::thread::sleep(std::time::Duration::from_secs(60));
+}
+
+#[test]
+fn the_first_signal_asks_and_the_second_ends() {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "record::waits_for_signals", "--nocapture"])
+        .env("WAITS_FOR_SIGNALS", "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id().to_string();
+    let send = |signal: &str| assert!(Command::new("kill").args([signal, pid.as_str()]).status().unwrap().success());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.ends_with("ready")));
+    send("-TERM");
+    assert_eq!(lines.next().as_deref(), Some("asked by Some(15)"));
+    send("-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
