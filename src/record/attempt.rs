@@ -57,19 +57,18 @@ impl Attempt {
         let described = names.iter().filter_map(|name| name.strip_suffix(".kdl")?.parse().ok()).max();
         let number = last.max(described.unwrap_or(0)) + 1;
         let description = Fields::default()
-            .with_count("attempt", u64::from(number))
-            .with("command", facts.command.as_str())
-            .with("host", lease::host())
-            .with_count("pid", u64::from(std::process::id()))
-            .with("device", facts.device.as_str())
-            .with_count("threads", facts.threads as u64);
-        let description = provenance::describe(description).with("start", utc(unix_time()));
+            .with("attempt", number)
+            .with_text("command", &facts.command)
+            .with_text("host", &lease::host())
+            .with("pid", std::process::id())
+            .with_text("device", &facts.device)
+            .with("threads", facts.threads);
+        let description = provenance::describe(description).with_text("start", &utc(unix_time()));
         let attempt = Self { run: run.clone(), lease, number, description };
         disk.replace(&attempt.described_in(), attempt.description.to_string().as_bytes())?;
         run.set_status(&Status { state: State::Running, attempt: number })?;
         checkpoint::remove_drafts(disk, run.path())?;
         let found = checkpoint::latest(disk, run.path())?;
-        found.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         attempt.cut_back(found.checkpoint.as_ref())?;
         Ok(Begun { attempt, checkpoint: found.checkpoint, warnings: found.warnings })
     }
@@ -151,8 +150,8 @@ impl Attempt {
         self.run.disk.replace(&path, &bytes)
     }
 
-    /// Saves a checkpoint after step `step`, and keeps the newest `keep`. `files` are the learner's, `counters` whatever
-    /// else the next steps depend on.
+    /// Saves a checkpoint after step `step`, and keeps the newest `keep`. `files` are the learner's, `counters`
+    /// whatever else the next steps depend on.
     ///
     /// # Errors
     /// The system's; [`RunError::LeaseLost`].
@@ -178,17 +177,21 @@ impl Attempt {
         checkpoint::save(disk, self.path(), self.number, &Checkpoint { step, files, offsets, counters }, keep)
     }
 
-    /// Ends the run with its result: the digest of what is there, which must include the checkpoint after the last step.
-    /// `metrics` are the final ones, as nested objects. Returns the digest.
+    /// Ends the run after its last step with its result: the digest of what is there. `metrics` are the final ones, as
+    /// nested objects. Returns the digest.
     ///
     /// # Errors
-    /// The system's; [`RunError::LeaseLost`].
+    /// The system's; [`RunError::LeaseLost`]; [`RunError::Corrupt`] if the newest checkpoint is not the last step's.
     pub fn finish(self, step: usize, metrics: &Value) -> Result<String> {
         self.lease.check()?;
         let disk = &self.run.disk;
+        if checkpoint::steps(disk, self.path())?.last() != Some(&step) {
+            let what = format!("the checkpoint of its last step, {step}, is missing");
+            return Err(RunError::Corrupt { path: self.path().to_owned(), what });
+        }
         let digest = digest::digest(disk, self.path())?;
-        let result = Fields::default().with_count("step", step as u64);
-        let result = result.with_lines("metrics", flat(metrics)).with("digest", digest.as_str());
+        let result = Fields::default().with("step", step);
+        let result = result.with_lines("metrics", &flat(metrics)).with_text("digest", &digest);
         disk.replace(&self.path().join("result.kdl"), result.to_string().as_bytes())?;
         self.end(State::Done, "done")?;
         Ok(digest)
@@ -213,7 +216,7 @@ impl Attempt {
     fn end(self, state: State, reason: &str) -> Result<()> {
         self.lease.check()?;
         self.run.set_status(&Status { state, attempt: self.number })?;
-        let description = self.description.clone().with("end", utc(unix_time())).with("reason", reason);
+        let description = self.description.clone().with_text("end", &utc(unix_time())).with_text("reason", reason);
         self.run.disk.replace(&self.described_in(), description.to_string().as_bytes())
     }
 
@@ -242,14 +245,11 @@ fn flat(metrics: &Value) -> Fields {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 walk(fields, &path, value)
             }),
-            Value::Null => fields.with(path, kdl::KdlValue::Null),
-            Value::Bool(value) => fields.with(path, *value),
-            Value::Number(number) => match number.as_i64() {
-                Some(integer) => fields.with(path, i128::from(integer)),
-                None => fields.with(path, number.as_f64().unwrap_or(f64::NAN)),
-            },
-            Value::String(text) => fields.with(path, text.as_str()),
-            Value::Array(_) => fields.with(path, value.to_string()),
+            Value::Null => fields.with(path, "#null"),
+            Value::Bool(value) => fields.with(path, format_args!("#{value}")),
+            Value::Number(number) => fields.with(path, number),
+            Value::String(text) => fields.with_text(path, text),
+            Value::Array(_) => fields.with_text(path, &value.to_string()),
         }
     }
     walk(Fields::default(), "", metrics)

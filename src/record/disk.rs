@@ -1,4 +1,4 @@
-//! All access of a run to its files: every change is a call of [`Disk`], so that a test can cut the power at any of them.
+//! All access of a run to its files: every change is a call of [`Disk`], so that a test can end it at any of them.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -131,7 +131,7 @@ impl Disk {
         self.change("create", path, || fs::create_dir(path))
     }
 
-    /// Makes a folder and its parents, where they are not there.
+    /// Makes a folder and its parents, where they are not there, and forces its name to the disk.
     ///
     /// # Errors
     /// The system's.
@@ -139,7 +139,8 @@ impl Disk {
         if path.is_dir() {
             return Ok(());
         }
-        self.change("create", path, || fs::create_dir_all(path))
+        self.change("create", path, || fs::create_dir_all(path))?;
+        self.sync_folder(parent(path))
     }
 
     /// Renames; a file in the way is replaced.

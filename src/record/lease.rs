@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::record::disk::LockedFile;
-use crate::record::fields::Fields;
+use crate::record::fields::{Fields, Read};
 use crate::record::timings::unix_time;
 use crate::record::{Disk, RunError};
 
@@ -67,13 +67,13 @@ impl Holder {
     /// The lines of the file `lease`.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let fields = Fields::default().with("host", self.host.as_str()).with_count("pid", u64::from(self.pid));
-        let fields = fields.with_count("started", self.started).with("boot", self.boot.as_str());
-        fields.with_count("since", self.since).with_count("heartbeat", self.heartbeat).to_string()
+        let fields = Fields::default().with_text("host", &self.host).with("pid", self.pid);
+        let fields = fields.with("started", self.started).with_text("boot", &self.boot);
+        fields.with("since", self.since).with("heartbeat", self.heartbeat).to_string()
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let fields = Fields::parse(text)?;
+        let fields = Read::parse(text)?;
         Some(Self {
             host: fields.text("host")?,
             pid: fields.count("pid")?.try_into().ok()?,

@@ -25,7 +25,7 @@ pub struct StepView {
 impl fmt::Display for StepView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [success, low, high] = [self.success, self.interval.0, self.interval.1].map(|share| 100.0 * share);
-        write!(f, "reward {:.2} · success {success:.0}% ({low:.0}–{high:.0}) · ", self.reward)?;
+        write!(f, "reward {:.2} · success {success:.0}% ({low:.0}–{high:.0}%) · ", self.reward)?;
         write!(f, "kept {}/{} · {:.0} tok/s", self.kept, self.groups, self.tokens_per_second)
     }
 }
@@ -100,4 +100,17 @@ fn bar(target: ProgressDrawTarget, name: &str, done: usize, steps: usize) -> Pro
 /// A closed standard error ends no run.
 fn write_line(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_one_line_that_says_how_it_goes() {
+        let interval = (0.375, 0.625);
+        let view = StepView { reward: 4.126, success: 0.5, interval, kept: 7, groups: 8, tokens_per_second: 1234.5 };
+        assert_eq!(view.to_string(), "reward 4.13 · success 50% (38–62%) · kept 7/8 · 1234 tok/s");
+        assert_eq!([59.4, 61.0, 7200.0].map(duration), ["59s", "1m01s", "2h00m"]);
+    }
 }

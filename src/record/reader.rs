@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::record::fields::Fields;
+use crate::record::fields::Read;
 use crate::record::lease::Holder;
 use crate::record::{Disk, RunDir, RunError, State};
 
@@ -63,14 +63,14 @@ pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
         state: status.state,
         attempt: status.attempt,
         step: metrics["step"].as_u64().unwrap_or(0) as usize,
-        finished: attempt.and_then(|text| Fields::parse(&text)?.text("end")),
+        finished: attempt.and_then(|text| Read::parse(&text)?.text("end")),
         metrics,
         name,
     })
 }
 
-/// The directory of the run that `name` says: a path, a directory's name in `runs`, or any prefix of one directory's name
-/// or of one id alone.
+/// The directory of the run that `name` says: a path, a directory's name in `runs`, or any prefix of one directory's
+/// name or of one id alone.
 ///
 /// # Errors
 /// [`RunError::Unknown`], [`RunError::Ambiguous`]; if the folder cannot be listed.
@@ -134,7 +134,7 @@ pub fn episodes(disk: &Disk, path: &Path) -> Result<String, RunError> {
 /// The system's.
 pub fn digest(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
     let text = disk.find_text(&run.join("result.kdl"))?;
-    Ok(text.and_then(|text| Fields::parse(&text)?.text("digest")))
+    Ok(text.and_then(|text| Read::parse(&text)?.text("digest")))
 }
 
 /// Names of the run directories in a folder.

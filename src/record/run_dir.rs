@@ -17,9 +17,9 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// The directory `name` (`<experiment>-<id>`) in the folder `runs`, made if it is not there: with the resolved config
-    /// `lock` in `run.lock.kdl` and the hashed text `canon` in `canon.txt`. Of two processes that make it at once, one
-    /// makes it and both get it.
+    /// The directory `name` (`<experiment>-<id>`) in the folder `runs`, made if it is not there: with the resolved
+    /// config `lock` in `run.lock.kdl` and the hashed text `canon` in `canon.txt`. Of two processes that make it at
+    /// once, one makes it and both get it.
     ///
     /// # Errors
     /// [`RunError::Clash`] if it is there with another canonical text; the system's.
@@ -28,8 +28,7 @@ impl RunDir {
         if !run.path.exists() {
             run.create(lock, canon)?;
         }
-        let path = run.path.join("canon.txt");
-        let found = disk.read_text(&path)?;
+        let found = run.canon()?;
         if found == canon {
             return Ok(run);
         }
@@ -96,6 +95,22 @@ impl RunDir {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
+    /// The resolved config that it was made with, as `run.lock.kdl`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn lock(&self) -> Result<String, RunError> {
+        self.disk.read_text(&self.path.join("run.lock.kdl"))
+    }
+
+    /// The hashed text of its config, as `canon.txt`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn canon(&self) -> Result<String, RunError> {
+        self.disk.read_text(&self.path.join("canon.txt"))
+    }
+
     /// Where the run stands, as its last attempt left it: one that was killed still says that it runs.
     ///
     /// # Errors
@@ -110,8 +125,8 @@ impl RunDir {
         self.disk.replace(&self.path.join("state"), status.to_text().as_bytes())
     }
 
-    /// Begins an attempt: takes the lease, finds the newest checkpoint that verifies, and cuts away everything that came
-    /// after it. None if the run is done.
+    /// Begins an attempt: takes the lease, finds the newest checkpoint that verifies, and cuts away everything that
+    /// came after it. None if the run is done.
     ///
     /// # Errors
     /// [`RunError::RunningElsewhere`]; the system's; [`RunError::Corrupt`].

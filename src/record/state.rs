@@ -1,8 +1,8 @@
 //! Where a run stands: one line in its file `state`.
 
-use kdl::{KdlDocument, KdlValue};
+use kdl::KdlDocument;
 
-use crate::record::fields::node;
+use crate::record::fields::quoted;
 
 /// What became of a run's latest attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,12 +47,11 @@ impl Status {
 
     /// One line: the word, the attempt's number, and a failure's reason.
     pub(crate) fn to_text(&self) -> String {
-        let mut line = node(self.state.name(), [KdlValue::from(i128::from(self.attempt))]);
-        if let State::Failed(reason) = &self.state {
-            line.push(reason.as_str());
+        let (word, attempt) = (self.state.name(), self.attempt);
+        match &self.state {
+            State::Failed(reason) => format!("{word} {attempt} {}\n", quoted(reason)),
+            _ => format!("{word} {attempt}\n"),
         }
-        line.autoformat();
-        format!("{}\n", line.to_string().trim_end())
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {

@@ -1,4 +1,5 @@
-//! The one place with clocks: seconds by phase, rates and memory of a step, and the time of day for leases and attempts.
+//! The one place with clocks: seconds by phase, rates and memory of a step, and the time of day for leases and
+//! attempts.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
