@@ -20,18 +20,25 @@ variants! {
 
 /// Rules, rendering and task generator of an environment.
 pub trait Environment {
-    /// Role, goal and rules as the prompt states them. Depends on the configuration alone, so that the legend is the board's.
+    /// Role, goal and rules as the prompt states them. Depends on the configuration alone, so that the legend is the
+    /// board's.
     fn instruction(&self) -> String;
 
     /// Starts task `index` of `split`: a pure function of this value, the split and the index. Only what happens
     /// in the episode (slips, pay-outs) is drawn from `dynamics`.
+    ///
+    /// # Panics
+    /// Where [`Environment::feasible`] is an error.
     fn start(&self, split: Split, index: u64, dynamics: Stream) -> Box<dyn Episode>;
 
     /// What tells two tasks apart, as text: no value occurs in two splits.
     fn identity(&self, split: Split, index: u64) -> String;
 
-    /// Whether the fields fit together, so that every split has tasks: what single ranges cannot say. To be asked before
-    /// anything else; the error says which field to change.
+    /// Whether the fields fit together, so that every split has tasks: what the fields' own ranges cannot say. To be
+    /// asked before anything else.
+    ///
+    /// # Errors
+    /// What is wrong, naming the field to change.
     fn feasible(&self) -> Result<(), String> {
         Ok(())
     }
@@ -41,8 +48,8 @@ pub trait Environment {
         false
     }
 
-    /// The expert's actions from start to end where nothing happens by chance: the shortest solution known, as numbers of
-    /// [`Episode::actions`].
+    /// The expert's actions from start to end where nothing happens by chance: the shortest solution known, as numbers
+    /// of [`Episode::actions`].
     fn shortest(&self, split: Split, index: u64) -> Vec<usize> {
         let episode = self.start(split, index, Stream::new("expert", 0, &[]));
         episode.expert(usize::MAX).map_or_else(Vec::new, |advice| advice.actions)

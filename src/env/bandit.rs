@@ -1,7 +1,8 @@
 //! Two-armed bandit with named arms, after RAGEN (env/bandit).
 //!
-//! How we differ: the task decides names and order, so all members of a group see the same prompt, and only the pay-out is
-//! drawn per episode, where RAGEN's per-instance counter shows them different arms. The names are ours.
+//! How we differ: the task decides names and order, so all members of a group see the same prompt, and only the
+//! pay-out is drawn per episode, where RAGEN's per-instance counter shows them different arms. The names are ours, and
+//! the better arm is the one with the larger mean, whichever that is.
 
 use super::{Advice, Environment, Episode, Outcome, Step};
 use crate::config::section;
@@ -63,9 +64,9 @@ fn arms(split: Split, index: u64) -> (Pair, bool) {
 
 impl Environment for Bandit {
     fn instruction(&self) -> String {
-        "You are pulling one arm of a machine with two arms, once. Each arm is named after a profession, and its name is the \
-         only hint at how it pays: one arm always pays the same, the other is a gamble. Choose the arm that would pay more \
-         on average over many pulls. Actions: the names of the two arms."
+        "You are pulling one arm of a machine with two arms, once. Each arm is named after a profession, and its name \
+         is the only hint at how it pays: one arm always pays the same, the other is a gamble. Choose the arm that \
+         would pay more on average over many pulls. Actions: the names of the two arms."
             .to_owned()
     }
 
@@ -88,7 +89,11 @@ impl Environment for Bandit {
 
     fn feasible(&self) -> Result<(), String> {
         let mean = self.high * self.chance;
-        if mean == self.low { Err(format!("both arms pay {mean} on average: change low, high or chance")) } else { Ok(()) }
+        if mean == self.low {
+            Err(format!("both arms pay {mean} on average: change low, high or chance"))
+        } else {
+            Ok(())
+        }
     }
 }
 

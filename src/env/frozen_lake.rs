@@ -1,9 +1,9 @@
 //! FrozenLake: walk to the goal, around the holes, on ice that may slip.
 //!
-//! Rules and observations are RAGEN's (env/frozen_lake, after gymnasium). How we differ: slips come from the episode's own
-//! stream, where RAGEN seeds them with the map, so that all members of a group slip alike (`shared-ice #true`
-//! does so here); coordinates leave out the start cell, and the instruction states the board's real size; where 100 maps have no
-//! way to the goal, one is cleared; splits are disjoint by content.
+//! Rules and observations are RAGEN's (env/frozen_lake, after gymnasium). How we differ: slips come from the episode's
+//! own stream, where RAGEN seeds them with the map, so that all members of a group slip alike (`shared-ice #true` does
+//! so here); coordinates leave out the start cell, and the instruction states the board's real size; where 100 maps
+//! have no way to the goal, one is cleared; splits are disjoint by content.
 
 use super::grid::{Direction, Render, Shape, names};
 use super::{Advice, Environment, Episode, Outcome, Step};
@@ -103,8 +103,8 @@ impl Lake {
         lines.iter().filter_map(|(name, cells)| self.shape.line(name, cells)).collect::<Vec<_>>().join("\n")
     }
 
-    /// `at 3 1, goal 0 2: 3 Up 1 Right; hole Up; go Right Up`: how far the goal is, the holes next to the player, if any, and up to
-    /// four of the next moves.
+    /// `at 3 1, goal 0 2: 3 Up 1 Right; hole Up; go Right Up`: how far the goal is, the holes next to the player, if
+    /// any, and up to four of the next moves.
     fn thought(&self, player: usize, next: &[Direction]) -> String {
         let ((row, column), (to_row, to_column)) = (self.shape.place(player), self.shape.place(self.goal));
         let part = |distance: usize, direction: &str| match distance {
@@ -140,8 +140,8 @@ impl Environment for FrozenLake {
     fn instruction(&self) -> String {
         let slips = if self.slip > 0.0 { "The ice is slippery: a move may go sideways. " } else { "" };
         format!(
-            "You are walking on a frozen lake. Reach the goal and do not step into a hole: that ends the walk. A move goes one cell; \
-             at the edge you stay where you are. {slips}{}{}Actions: {}.",
+            "You are walking on a frozen lake. Reach the goal and do not step into a hole: that ends the walk. \
+             A move goes one cell; at the edge you stay where you are. {slips}{}{}Actions: {}.",
             self.render.origin(Shape { rows: self.size, columns: self.size }),
             self.render.legend(SYMBOLS.into_iter()),
             ACTIONS.map(Direction::name).join(", ")

@@ -30,7 +30,7 @@ impl Render {
             Self::Grid => String::new(),
             _ => format!(
                 "Positions are (row, column), from (0, 0) at the top left to {}. ",
-                shape.pair(shape.rows * shape.columns - 1)
+                shape.pair(shape.cells() - 1)
             ),
         }
     }

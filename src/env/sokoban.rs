@@ -1,8 +1,9 @@
 //! Sokoban: push every box onto a target.
 //!
-//! Rules, rewards and observations are RAGEN's (env/sokoban, after gym-sokoban). How we differ: legend and board share one
-//! vocabulary, where RAGEN's legend ignores a changed one; coordinates come without headings, and the board's size is
-//! said once, by the instruction; levels are total and reproducible (see [`generate`]), splits disjoint by content.
+//! Rules, rewards and observations are RAGEN's (env/sokoban, after gym-sokoban). How we differ: legend and board share
+//! one vocabulary, where RAGEN's legend ignores a changed one; coordinates come without headings, and the board's size
+//! is said once, by the instruction; the generator is total and reproducible (see its file), and splits are disjoint by
+//! content.
 
 mod board;
 mod generate;
@@ -73,8 +74,8 @@ impl Environment for Sokoban {
     fn instruction(&self) -> String {
         let names = self.symbols.iter().map(String::as_str).zip(NAMES);
         format!(
-            "You are solving Sokoban. Push every box onto a target. Walking into a box pushes it if the cell behind it is free. \
-             You cannot pull a box, push two at once or walk through walls. {}{}Actions: {}.",
+            "You are solving Sokoban. Push every box onto a target. Walking into a box pushes it if the cell behind it \
+             is free. You cannot pull a box, push two at once or walk through walls. {}{}Actions: {}.",
             self.render.origin(self.shape()),
             self.render.legend(names),
             Direction::ALL.map(Direction::name).join(", ")
@@ -174,7 +175,8 @@ impl Episode for Play {
         let known = || self.known.as_ref().map(|rest| rest.iter().rev().copied().collect());
         let plan: Vec<Direction> = solve::shortest(&self.room, &self.state).or_else(known)?;
         let next = &plan[..plan.len().min(most)];
-        let actions = next.iter().filter_map(|step| Direction::ALL.iter().position(|direction| direction == step)).collect();
+        let actions =
+            next.iter().filter_map(|step| Direction::ALL.iter().position(|direction| direction == step)).collect();
         Some(Advice { thought: solve::thought(&self.room, &self.state, &plan, next)?, actions })
     }
 }

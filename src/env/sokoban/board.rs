@@ -3,8 +3,7 @@
 use super::super::grid::{Direction, Render, Shape};
 
 /// What a cell shows, in the order of [`super::Sokoban::symbols`].
-pub(super) const NAMES: [&str; 7] =
-    ["wall", "floor", "target", "box on target", "box", "player", "player on target"];
+pub(super) const NAMES: [&str; 7] = ["wall", "floor", "target", "box on target", "box", "player", "player on target"];
 
 /// The vocabulary in which levels are compared and told apart, whatever an experiment shows.
 pub(super) const CANONICAL: [&str; 7] = ["#", "_", "O", "√", "X", "P", "S"];
@@ -134,7 +133,7 @@ impl Room {
                 Ok((Self { shape, wall, target }, State::new(player, boxes)))
             }
             _ => Err(format!(
-                "a level has one player and as many boxes as targets, at least one; this has {} players, {} boxes, {} targets",
+                "a level has one player and as many boxes as targets; this has {} players, {} boxes, {} targets",
                 players.len(),
                 boxes.len(),
                 targets.len()

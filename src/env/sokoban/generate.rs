@@ -6,8 +6,8 @@
 //!   depth-first up to 300,000: complete wherever a level fits the beam (6×6 with one box does), a hundredth of the
 //!   time elsewhere. So the depth bounds the way back to a level, and of equally good levels the nearest wins.
 //! - The walk starts within the clamped area; theirs may start on its edge and is clamped by its first step.
-//! - The way back is kept: a level comes with a solution. Rooms in which no search succeeds give way to an open room that is
-//!   solvable by design.
+//! - The way back is kept: a level comes with a solution. Where room after room gives no level, an open one that is
+//!   solvable by design takes their place.
 
 use super::super::grid::{Direction, Shape};
 use super::board::{CANONICAL, Room, State};
@@ -20,14 +20,10 @@ const BEAM: usize = 256;
 /// States of a reverse search.
 const STATES: usize = 10_000;
 
-/// What the carving walk stamps around itself: three rows of three cells. All hold the centre, so that the floor hangs together.
-const MASKS: [[u8; 3]; 5] = [
-    [0b000, 0b111, 0b000],
-    [0b010, 0b010, 0b010],
-    [0b000, 0b110, 0b010],
-    [0b000, 0b110, 0b110],
-    [0b000, 0b011, 0b010],
-];
+/// What the carving walk stamps around itself: three rows of three cells. All hold the centre, so that the floor hangs
+/// together.
+const MASKS: [[u8; 3]; 5] =
+    [[0b000, 0b111, 0b000], [0b010, 0b010, 0b010], [0b000, 0b110, 0b010], [0b000, 0b110, 0b110], [0b000, 0b011, 0b010]];
 
 /// A solvable start.
 #[derive(Clone, Debug)]
@@ -145,8 +141,8 @@ impl Node {
     }
 }
 
-/// Pulls boxes off their targets: all states seen, and the best of those that leave every target seen empty, the first of
-/// equals; none where there is no such state.
+/// Pulls boxes off their targets: all states seen, and the best of those that leave every target empty to the eye, the
+/// first of equals; none where there is no such state.
 fn reverse_play(room: &Room, player: usize, targets: &[usize], depth: usize) -> Option<(Vec<Node>, usize)> {
     let root = Node { player, boxes: targets.to_vec(), pulled: None, swaps: 0, parent: 0, direction: Direction::Up };
     let mut seen = BTreeSet::from([State::new(player, targets.to_vec())]);
@@ -178,8 +174,8 @@ fn reverse_play(room: &Room, player: usize, targets: &[usize], depth: usize) -> 
     (best.0 > 0).then_some((nodes, best.0))
 }
 
-/// Walks the player on: with probability 0.5 (0.8 where one push would solve the level) one to three steps, each after the
-/// first with probability 0.5, never back.
+/// Walks the player on: with probability 0.5 (0.8 where one push would solve the level) one to three steps, each after
+/// the first with probability 0.5, never back.
 fn stroll(room: &Room, state: &mut State, displacement: usize, stream: &mut Stream) -> Vec<Direction> {
     let mut walk = Vec::new();
     let mut visited = vec![state.player];
@@ -238,4 +234,48 @@ fn solve_open(room: &Room, mut state: State, mut pushes: Vec<(usize, Direction)>
         }
     }
     moves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::solve;
+    use super::*;
+
+    fn solves(level: &Level) -> bool {
+        let end = level.solution.iter().try_fold(level.start.clone(), |at, &step| Some(level.room.go(&at, step)?.0));
+        end.is_some_and(|end| level.room.solved(&end)) && !level.room.solved(&level.start)
+    }
+
+    #[test]
+    fn the_way_back_solves_a_carved_level_and_is_no_shorter_than_the_shortest() {
+        for (index, boxes) in (0..150).map(|index| (index, 1 + index as usize % 3)) {
+            let mut stream = Stream::new("test", 0, &[index]);
+            let Some(level) = carved(Shape { rows: 7, columns: 6 }, boxes, 300, &mut stream) else { continue };
+            assert!(solves(&level), "{}", level.text());
+            let shortest = solve::shortest(&level.room, &level.start).map(|moves| moves.len());
+            assert!(shortest.is_none_or(|length| length <= level.solution.len()));
+        }
+    }
+
+    #[test]
+    fn the_search_depth_bounds_the_way_back() {
+        let longest = |depth| {
+            let level = |index| carved(Shape { rows: 9, columns: 9 }, 1, depth, &mut Stream::new("test", 1, &[index]));
+            (0..60).filter_map(level).map(|level| level.solution.len()).max()
+        };
+        assert!(longest(2) <= Some(2 + 3) && longest(300) > Some(8));
+    }
+
+    #[test]
+    fn open_rooms_of_every_size_and_number_of_boxes_are_solved_by_design() {
+        for (rows, columns) in (5..12).flat_map(|rows| (5..12).map(move |columns| (rows, columns))) {
+            let shape = Shape { rows, columns };
+            for boxes in 1..=capacity(shape) {
+                for index in 0..4 {
+                    let level = open(shape, boxes, &mut Stream::new("test", 2, &[index]));
+                    assert!(level.start.boxes.len() == boxes && solves(&level), "{}", level.text());
+                }
+            }
+        }
+    }
 }
