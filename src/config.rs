@@ -6,6 +6,106 @@
 //! checks everything against the description, so decoding cannot fail. This layer knows no section of an experiment.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+mod canon;
+mod document;
+mod error;
+mod finish;
+mod layer;
+mod overrides;
+mod scalar;
+mod schema;
+pub mod show;
+mod source;
+pub mod tree;
+
+pub use canon::{HEADER, canonical, type_name};
+pub use error::{Diagnostic, Diagnostics};
+pub use overrides::ShortName;
+pub use source::{Place, Source};
+
+/// What lies outside: this layer reads nothing by itself. Paths are relative to the project's root, or absolute.
+pub trait Reader {
+    /// A file's bytes.
+    fn read(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// The paths of the documents below `configs` or `experiments`, sorted.
+    fn list(&self, folder: &str) -> Vec<String>;
+
+    /// The digest of a folder's content, in hex.
+    fn folder(&self, path: &str) -> io::Result<String>;
+}
+
+/// Which documents make the tree.
+pub enum Origin<'a> {
+    /// An experiment's document, with all that it builds on.
+    Experiment(&'a str),
+    /// A part alone.
+    Part(&'a str),
+    /// A stretch of a text, which builds on nothing: the block `config` of a lock.
+    Block(&'a Arc<Source>, &'a [kdl::KdlNode]),
+}
+
+/// A whole tree: every field of the description has a value of its kind.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The experiment's name, if it has one.
+    pub name: Option<String>,
+    pub body: tree::Body,
+    pub short_names: Vec<ShortName>,
+}
+
+/// Lays the documents and the overrides over each other and checks all of them against `root`.
+///
+/// # Errors
+/// Every mistake in any of the documents and overrides.
+pub fn resolve(
+    root: &'static [Field],
+    origin: &Origin<'_>,
+    overrides: &[String],
+    reader: &dyn Reader,
+) -> Result<Resolved, Diagnostics> {
+    let mut documents = document::Documents::new(reader);
+    let name = match origin {
+        Origin::Experiment(path) => documents.experiment(path, None),
+        Origin::Part(path) => {
+            documents.part(path, None);
+            None
+        }
+        Origin::Block(source, nodes) => {
+            documents.text(source, nodes);
+            None
+        }
+    };
+    let document::Documents { layers: texts, aliases, errors, .. } = documents;
+    let mut layers = layer::Layers::new(root, reader);
+    layers.errors = errors;
+    document::check_aliases(root, &aliases, &mut layers.errors);
+    let mut body = layers.lay(&texts);
+    let mut command = overrides::Overrides::new(root, &mut layers, &mut body);
+    command.apply(overrides, &aliases);
+    let short_names = command.short_names;
+    let mut errors = layers.errors;
+    finish::follow_references(root, &mut body, &mut errors);
+    if let Some(top) = texts.last() {
+        finish::fill(root, &mut body, &top.place, &mut errors);
+    }
+    Diagnostics::check(errors)?;
+    Ok(Resolved { name, body, short_names })
+}
+
+/// Parses a document within the language's limits on size and depth.
+///
+/// # Errors
+/// What is wrong with its syntax.
+pub fn parse(source: &Arc<Source>) -> Result<kdl::KdlDocument, Diagnostics> {
+    document::parse(source).map_err(|errors| match Diagnostics::check(errors) {
+        Err(diagnostics) => diagnostics,
+        Ok(()) => Diagnostic::rule(None, "this is no KDL", "").into(),
+    })
+}
 
 /// A field of a section.
 #[derive(Debug)]
