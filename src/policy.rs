@@ -6,6 +6,19 @@ use std::ops::Range;
 
 use crate::rng::Stream;
 
+mod adamw;
+mod decoder;
+mod ops;
+mod sampler;
+mod session;
+mod transformer;
+mod weights;
+mod workers;
+
+pub use burn::tensor::Device;
+pub use transformer::Transformer;
+pub use weights::{Part, Shape, Weights};
+
 /// Samples responses.
 pub trait Policy {
     /// Opens contexts for episodes `0..episodes`. What was fed to a context stays there (a cache), so that a turn
@@ -136,4 +149,34 @@ pub struct Optimizer {
 pub struct Norms {
     /// The gradient's global norm before clipping.
     pub gradient: f64,
+}
+
+/// The device of that name: `cpu`, `wgpu` or `cuda:0`, `cuda:1`, …
+///
+/// # Errors
+/// Why there is no such device, and what to do.
+pub fn device(name: &str) -> Result<Device, String> {
+    let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
+    let index = index.parse().ok();
+    match (kind, index) {
+        ("cpu", _) if name == "cpu" => Ok(Device::flex()),
+        #[cfg(feature = "wgpu")]
+        ("wgpu", Some(index)) => found(name, burn::tensor::DeviceType::Wgpu, index),
+        #[cfg(feature = "cuda")]
+        ("cuda", Some(index)) => found(name, burn::tensor::DeviceType::Cuda, index),
+        ("wgpu" | "cuda", Some(0usize..)) => Err(format!(
+            "device `{name}`: this binary was built without `{kind}`; build it with `--features {kind}`, or use `cpu`"
+        )),
+        _ => Err(format!("device `{name}` is none of `cpu`, `wgpu`, `cuda:0`, `cuda:1`, …")),
+    }
+}
+
+/// Device `index` of those of a type, looked up first: opening one that is not there would panic on another thread.
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+fn found(name: &str, of: burn::tensor::DeviceType, index: usize) -> Result<Device, String> {
+    let devices = Device::enumerate(of).into_vec();
+    let count = devices.len();
+    devices.into_iter().nth(index).ok_or_else(|| {
+        format!("device `{name}`: the driver reports {count} such devices; check the driver, or use `cpu`")
+    })
 }

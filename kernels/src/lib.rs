@@ -1,1 +1,20 @@
+//! starpo's hot operations, one a file: formula, f64 reference, CPU body, and a cubecl kernel where there is one.
+//!
+//! CPU bodies promise the same bits on every x86-64-v3 machine: fixed lanes and orders of summation, explicit FMA, no
+//! system libm, one thread. Threads are the caller's business.
 
+pub mod attention;
+pub mod exp;
+pub mod rms_norm;
+pub mod selective_log_softmax;
+pub mod swiglu;
+
+/// Runs `body`, compiled for AVX2 and FMA where the machine has them. The bits are the same without (only slower).
+#[inline(always)]
+pub(crate) fn vectorised<R>(body: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(v3) = pulp::x86::V3::try_new() {
+        return pulp::Simd::vectorize(v3, body);
+    }
+    body()
+}

@@ -1,1 +1,270 @@
+//! The policies: generation against scoring, gradients, determinism, checkpoints.
 
+use starpo::policy::{
+    self, Completion, Cotangent, Learner, Optimizer, Policy, Request, Row, Sampling, Scores, Shape, Transformer, Weights,
+};
+use starpo::rng::Stream;
+
+const ADAM: Optimizer = Optimizer {
+    learning_rate: 1e-2,
+    beta1: 0.9,
+    beta2: 0.95,
+    epsilon: 1e-8,
+    weight_decay: 0.01,
+    clip_norm: 1.0,
+};
+
+fn sampling(temperature: f64) -> Sampling {
+    Sampling { temperature, top_k: None, top_p: 1.0, stop: vec![1] }
+}
+
+fn micro() -> Shape {
+    Shape { vocab: 12, width: 8, layers: 2, heads: 2, kv_heads: 1, ffn: 16, rope_theta: 1e4, norm_eps: 1e-6 }
+}
+
+fn small() -> Shape {
+    Shape { vocab: 40, width: 64, layers: 3, heads: 4, kv_heads: 2, ffn: 96, rope_theta: 1e4, norm_eps: 1e-5 }
+}
+
+fn transformer(shape: Shape, threads: usize) -> Transformer {
+    let weights = Weights::random(shape, 0.3, 5).expect("the sizes fit");
+    Transformer::new(weights, policy::device("cpu").expect("a CPU"), threads)
+}
+
+/// An episode's tokens, the spans that were sampled, and what was recorded of them.
+#[derive(Clone, Default, PartialEq, Debug)]
+struct Played {
+    tokens: Vec<u32>,
+    responses: Vec<std::ops::Range<usize>>,
+    logprobs: Vec<f32>,
+    entropies: Vec<f32>,
+}
+
+/// Some turns of ragged prompts; every third episode skips the second turn.
+fn play(policy: &dyn Policy, sampling: &Sampling, episodes: &[usize], limit: usize) -> Vec<Played> {
+    let mut session = policy.open(sampling, 64);
+    let mut played = vec![Played::default(); episodes.len()];
+    for turn in 0..3 {
+        let acting: Vec<usize> = (0..episodes.len()).filter(|&i| turn != 1 || episodes[i] % 3 != 2).collect();
+        let prompts: Vec<Vec<u32>> = acting
+            .iter()
+            .map(|&i| {
+                let mut stream = Stream::new("prompt", 1, &[episodes[i] as u64, turn]);
+                (0..1 + stream.below(9)).map(|_| 2 + stream.below(8) as u32).collect()
+            })
+            .collect();
+        let requests: Vec<Request<'_>> = acting
+            .iter()
+            .zip(&prompts)
+            .map(|(&i, prompt)| Request {
+                episode: episodes[i],
+                append: prompt,
+                draws: Stream::new("sample", 3, &[episodes[i] as u64, turn]),
+                limit,
+                legal: &[],
+                advice: None,
+            })
+            .collect();
+        let completions = session.generate(&requests);
+        for ((&i, prompt), completion) in acting.iter().zip(&prompts).zip(completions) {
+            let Completion { tokens, logprobs, entropies } = completion;
+            assert!(!tokens.is_empty() && tokens.len() <= limit && logprobs.len() == tokens.len());
+            assert!(tokens.len() == limit || sampling.stop.contains(&tokens[tokens.len() - 1]));
+            let p = &mut played[i];
+            p.tokens.extend(prompt);
+            p.responses.push(p.tokens.len()..p.tokens.len() + tokens.len());
+            p.tokens.extend(tokens);
+            p.logprobs.extend(logprobs);
+            p.entropies.extend(entropies);
+        }
+    }
+    played
+}
+
+fn rows(played: &[Played]) -> Vec<Row<'_>> {
+    played.iter().map(|p| Row { tokens: &p.tokens, responses: &p.responses }).collect()
+}
+
+#[test]
+fn what_sampling_records_is_what_scoring_computes() {
+    let policy = transformer(small(), 2);
+    let mut worst = 0.0f32;
+    for temperature in [1.0, 0.7, 0.0] {
+        let played = play(&policy, &sampling(temperature), &(0..40).collect::<Vec<_>>(), 12);
+        let scores = policy.score(&rows(&played), temperature);
+        for (p, s) in played.iter().zip(&scores) {
+            assert_eq!(p.logprobs.len(), s.logprobs.len());
+            for (a, b) in p.logprobs.iter().chain(&p.entropies).zip(s.logprobs.iter().chain(&s.entropies)) {
+                worst = worst.max((a - b).abs());
+            }
+        }
+    }
+    println!("largest difference between cached and uncached: {worst:e}");
+    assert!(worst < 1e-4, "{worst:e}");
+}
+
+/// Threads, the other episodes of the batch, and the order of requests leave no trace.
+#[test]
+fn a_completion_depends_on_its_episode_alone() {
+    let all: Vec<usize> = (0..40).collect();
+    let one = play(&transformer(small(), 1), &sampling(1.0), &all, 12);
+    assert_eq!(one, play(&transformer(small(), 2), &sampling(1.0), &all, 12));
+    let some = [31, 7, 8, 20];
+    let alone = play(&transformer(small(), 2), &sampling(1.0), &some, 12);
+    for (&episode, played) in some.iter().zip(&alone) {
+        assert_eq!(played, &one[episode]);
+    }
+}
+
+fn cotangent(row: usize, scores: &Scores) -> Cotangent {
+    let weight = |t: usize, scale: f32| scale * (1.0 + ((row + 3 * t) % 5) as f32 - 2.0);
+    let count = scores.logprobs.len();
+    Cotangent {
+        logprobs: (0..count).map(|t| weight(t, 0.3)).collect(),
+        entropies: (0..count).map(|t| weight(t, -0.1)).collect(),
+    }
+}
+
+/// Σ over tokens of what [`cotangent`] is the derivative of.
+fn loss(policy: &Transformer, rows: &[Row<'_>]) -> f64 {
+    let scores = policy.score(rows, 0.8);
+    let of = |(row, scores): (usize, &Scores)| {
+        let c = cotangent(row, scores);
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
+        dot(&c.logprobs, &scores.logprobs) + dot(&c.entropies, &scores.entropies)
+    };
+    scores.iter().enumerate().map(of).sum()
+}
+
+/// A step of plain gradient descent in effect: the moments after one step hold the gradient.
+fn gradient(policy: &mut Transformer, rows: &[Row<'_>], shards: &[std::ops::Range<usize>]) -> Vec<f32> {
+    policy.gradient(rows, shards, 0.8, &cotangent);
+    let optimizer = Optimizer { learning_rate: 0.0, beta1: 0.0, weight_decay: 0.0, clip_norm: 1e12, ..ADAM };
+    policy.step(&optimizer).expect("a finite gradient");
+    let files = policy.save();
+    let file = safetensors::SafeTensors::deserialize(&files[1].1).expect("a file");
+    let parts = policy.weights().shape().parts();
+    let read = |p: &policy::Part| file.tensor(&format!("first.{}", p.name)).expect("there").data().to_vec();
+    let bytes: Vec<u8> = parts.iter().flat_map(read).collect();
+    bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+}
+
+#[test]
+fn the_gradient_is_that_of_central_differences() {
+    let mut policy = transformer(micro(), 1);
+    let played = play(&policy, &sampling(1.0), &[0, 1, 2], 6);
+    let rows = rows(&played);
+    let analytic = gradient(&mut policy, &rows, &[0..2, 2..3]);
+    let values = policy.weights().values().to_vec();
+    let scale = analytic.iter().fold(0.0f64, |m, &g| m.max(f64::from(g).abs()));
+    for i in (0..values.len()).step_by(7) {
+        let at = |delta: f32| {
+            let mut weights = policy.weights().clone();
+            weights.values_mut()[i] += delta;
+            let step = f64::from(weights.values()[i]) - f64::from(values[i]);
+            (loss(&Transformer::new(weights, policy::device("cpu").expect("a CPU"), 1), &rows), step)
+        };
+        let ((up, above), (down, below)) = (at(2e-2), at(-2e-2));
+        let ((near_up, near_above), (near_down, near_below)) = (at(1e-2), at(-1e-2));
+        let (far, near) = ((up - down) / (above - below), (near_up - near_down) / (near_above - near_below));
+        let numeric = (4.0 * near - far) / 3.0;
+        let difference = (numeric - f64::from(analytic[i])).abs();
+        assert!(difference < 2e-3 * scale, "parameter {i}: {numeric} and {} of {scale}", analytic[i]);
+    }
+}
+
+#[test]
+fn learning_is_the_same_on_any_number_of_threads_and_however_calls_are_split() {
+    let played = play(&transformer(small(), 1), &sampling(1.0), &(0..12).collect::<Vec<_>>(), 10);
+    let rows = rows(&played);
+    let shards = [0..4, 4..5, 5..9, 9..12];
+    let [mut one, mut two, mut split] = [1, 2, 2].map(|threads| transformer(small(), threads));
+    let a = one.gradient(&rows, &shards, 0.9, &cotangent);
+    let b = two.gradient(&rows, &shards, 0.9, &cotangent);
+    split.gradient(&rows, &shards[..2], 0.9, &cotangent);
+    split.gradient(&rows, &shards[2..], 0.9, &cotangent);
+    assert_eq!(a, b);
+    assert_eq!(a, one.score(&rows, 0.9));
+    let norms = [&mut one, &mut two, &mut split].map(|policy| policy.step(&ADAM).expect("finite").gradient);
+    assert!(norms[0] > 0.0 && norms.iter().all(|n| *n == norms[0]));
+    assert!(one.save() == two.save() && one.save() == split.save());
+}
+
+#[test]
+fn a_toy_sequence_is_learnt() {
+    let mut policy = transformer(micro(), 2);
+    let tokens: Vec<u32> = (0..24).map(|i| 2 + [0, 3, 1, 4, 2, 5][i % 6]).collect();
+    let row = Row { tokens: &tokens, responses: &[1..24] };
+    let loss = |policy: &Transformer| -policy.score(&[row], 1.0)[0].logprobs.iter().sum::<f32>() / 23.0;
+    let before = loss(&policy);
+    for _ in 0..60 {
+        policy.gradient(&[row], &[0..1], 1.0, &|_, scores| Cotangent {
+            logprobs: vec![-1.0 / 23.0; scores.logprobs.len()],
+            entropies: vec![0.0; scores.logprobs.len()],
+        });
+        policy.step(&ADAM).expect("a finite gradient");
+    }
+    let after = loss(&policy);
+    assert!(before > 1.5 && after < 0.1, "{before} to {after}");
+}
+
+#[test]
+fn a_restored_policy_goes_on_as_the_saved_one() {
+    let played = play(&transformer(micro(), 1), &sampling(1.0), &[0, 1], 6);
+    let rows = rows(&played);
+    let mut policy = transformer(micro(), 1);
+    let train = |policy: &mut Transformer| {
+        policy.gradient(&rows, &[0..2], 1.0, &cotangent);
+        policy.step(&ADAM).expect("a finite gradient")
+    };
+    train(&mut policy);
+    let files = policy.save();
+    let mut other = transformer(micro(), 2);
+    other.restore(&files).expect("its own files");
+    assert!(other.save() == files);
+    assert_eq!(train(&mut policy), train(&mut other));
+    assert!(policy.save() == other.save());
+}
+
+#[test]
+fn what_cannot_be_restored_is_named() {
+    let mut policy = transformer(micro(), 1);
+    let files = policy.save();
+    let fails = |policy: &mut Transformer, files: &[(String, Vec<u8>)]| policy.restore(files).expect_err("bad files");
+    assert_eq!(fails(&mut policy, &files[..1]), "optimizer.safetensors is missing");
+    let mut cut = files.clone();
+    cut[0].1.pop();
+    assert!(fails(&mut policy, &cut).starts_with("model.safetensors: not a whole safetensors file"));
+    let mut extra = files.clone();
+    extra.push(("a".into(), vec![]));
+    assert_eq!(fails(&mut policy, &extra), "a is not a file of this policy");
+    let wider = transformer(Shape { ffn: 24, ..micro() }, 1).save();
+    assert_eq!(
+        fails(&mut policy, &wider),
+        "model.safetensors: tensor `model.layers.0.mlp.gate_proj.weight` has shape [24, 8], not [16, 8]"
+    );
+    let deeper = transformer(Shape { layers: 3, ..micro() }, 1).save();
+    assert!(fails(&mut policy, &deeper).ends_with("is not one of this model's"));
+    assert!(policy.save() == files);
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_changes_nothing() {
+    let mut policy = transformer(micro(), 1);
+    let files = policy.save();
+    let row = Row { tokens: &[2, 3, 4], responses: &[1..3] };
+    policy.gradient(&[row], &[0..1], 1.0, &|_, _| Cotangent {
+        logprobs: vec![f32::INFINITY, 1.0],
+        entropies: vec![0.0; 2],
+    });
+    assert!(policy.step(&ADAM).is_err_and(|norm| !norm.is_finite()));
+    assert!(policy.save() == files);
+    assert_eq!(policy.step(&ADAM).map(|n| n.gradient), Ok(0.0));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_one_clear_error() {
+    let error = policy::device("tpu").expect_err("no such device");
+    assert_eq!(error, "device `tpu` is none of `cpu`, `wgpu`, `cuda:0`, `cuda:1`, …");
+    assert!(policy::device("cuda:7").expect_err("no such device").starts_with("device `cuda:7`: "));
+}

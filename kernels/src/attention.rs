@@ -1,0 +1,471 @@
+//! Causal attention of grouped query heads with rotary positions, over packed rows of ragged length and their past.
+//!
+//! `qkv: [tokens, (heads + 2·kv_heads)·dim]` = (queries, keys, values) → `[tokens, heads·dim]`. Rows stand one behind
+//! the other; a row's tokens see its past and themselves up to their own position.
+//!
+//! ```text
+//! oᵢ = Σ_t pᵢₜ vₜ,  pᵢ = softmax over t ≤ i of q̂ᵢ·k̂ₜ / √dim,  q̂, k̂ rotated by their positions (halves, as Hugging Face)
+//! dvₜ = Σᵢ pᵢₜ gᵢ     dsᵢₜ = pᵢₜ (gᵢ·vₜ − Σ_u pᵢᵤ gᵢ·vᵤ)     dq̂ᵢ = Σ_t dsᵢₜ k̂ₜ / √dim     dk̂ₜ = Σᵢ dsᵢₜ q̂ᵢ / √dim
+//! ```
+//! (Vaswani et al. 2017; Ainslie et al. 2023; Su et al. 2021.) Each score is one FMA chain over dim, each output one
+//! over t, and the softmax's sum runs in fixed lanes: the result of a token is the same to the bit whether its past
+//! comes from the cache or from the same call.
+
+use std::ops::Range;
+
+use crate::exp::exp;
+use crate::vectorised;
+
+const LANES: usize = 16;
+
+/// The heads of one layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heads {
+    pub query: usize,
+    /// Divides `query`.
+    pub kv: usize,
+    /// Size of one head; even.
+    pub dim: usize,
+}
+
+impl Heads {
+    /// Columns of `qkv`.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        (self.query + 2 * self.kv) * self.dim
+    }
+
+    /// `dim` padded to whole lanes.
+    fn padded(&self) -> usize {
+        self.dim.next_multiple_of(LANES)
+    }
+
+    /// Columns of kv head `kv`'s key and value, and of query `i` of its group.
+    fn key(&self, kv: usize) -> Range<usize> {
+        (self.query + kv) * self.dim..(self.query + kv + 1) * self.dim
+    }
+
+    fn value(&self, kv: usize) -> Range<usize> {
+        (self.query + self.kv + kv) * self.dim..(self.query + self.kv + kv + 1) * self.dim
+    }
+
+    fn group(&self) -> usize {
+        self.query / self.kv
+    }
+
+    fn scale(&self) -> f32 {
+        (1.0 / (self.dim as f64).sqrt()) as f32
+    }
+}
+
+/// Cosines and sines of the rotary embedding: `[positions, dim/2]`, computed in f64, rounded once.
+#[derive(Clone, Debug)]
+pub struct Rotary {
+    half: usize,
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+}
+
+impl Rotary {
+    /// Angles position·θ^(−2i/dim).
+    #[must_use]
+    pub fn new(dim: usize, theta: f64, positions: usize) -> Self {
+        let half = dim / 2;
+        let angle = |at: usize| (at / half) as f64 * libm::pow(theta, -2.0 * (at % half) as f64 / dim as f64);
+        let table = |f: fn(f64) -> f64| (0..positions * half).map(|at| f(angle(at)) as f32).collect();
+        Self { half, cos: table(libm::cos), sin: table(libm::sin) }
+    }
+
+    /// Positions it has.
+    #[must_use]
+    pub fn positions(&self) -> usize {
+        self.cos.len() / self.half
+    }
+
+    /// Turns one head by `position`; `back` turns the other way (the transposed rotation).
+    #[inline(always)]
+    fn turn(&self, head: &mut [f32], position: usize, back: bool) {
+        let at = position * self.half..(position + 1) * self.half;
+        let (low, high) = head.split_at_mut(self.half);
+        for (((x, y), &cos), &sin) in low.iter_mut().zip(high).zip(&self.cos[at.clone()]).zip(&self.sin[at]) {
+            let sin = if back { -sin } else { sin };
+            (*x, *y) = (x.mul_add(cos, -(*y * sin)), y.mul_add(cos, *x * sin));
+        }
+    }
+}
+
+/// Rotated keys and values of one kv head of one row.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    len: usize,
+    keys: Vec<f32>,
+    values: Vec<f32>,
+}
+
+impl Past {
+    /// Tokens it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its keys and values as stored, for tests that corrupt them.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
+    fn push(&mut self, key: &[f32], value: &[f32], padded: usize) {
+        push_blocked(&mut self.keys, self.len, key);
+        push_row(&mut self.values, value, padded);
+        self.len += 1;
+    }
+}
+
+/// Appends row `at` to blocks of `[dim][LANES]` rows.
+fn push_blocked(blocks: &mut Vec<f32>, at: usize, row: &[f32]) {
+    if at % LANES == 0 {
+        blocks.resize(blocks.len() + row.len() * LANES, 0.0);
+    }
+    let block = blocks.len() - row.len() * LANES;
+    for (d, &x) in row.iter().enumerate() {
+        blocks[block + d * LANES + at % LANES] = x;
+    }
+}
+
+fn push_row(rows: &mut Vec<f32>, row: &[f32], padded: usize) {
+    rows.extend_from_slice(row);
+    rows.resize(rows.len() + padded - row.len(), 0.0);
+}
+
+/// Attention of the tokens `spans[r]` of row r, whose past `pasts[r]` (one for each kv head) grows by them.
+///
+/// # Panics
+/// If shapes disagree, or a position has no entry in `rotary`.
+#[must_use]
+pub fn forward(qkv: &[f32], heads: Heads, rotary: &Rotary, spans: &[Range<usize>], pasts: &mut [&mut [Past]]) -> Vec<f32> {
+    let columns = heads.columns();
+    let mut out = vec![0.0; qkv.len() / columns * heads.query * heads.dim];
+    for (span, past) in spans.iter().zip(pasts) {
+        for kv in 0..heads.kv {
+            vectorised(|| forward_head(qkv, heads, rotary, span, kv, &mut past[kv], &mut out));
+        }
+    }
+    out
+}
+
+#[inline(always)]
+fn forward_head(
+    qkv: &[f32],
+    heads: Heads,
+    rotary: &Rotary,
+    span: &Range<usize>,
+    kv: usize,
+    past: &mut Past,
+    out: &mut [f32],
+) {
+    let before = past.len;
+    let mut key = vec![0.0; heads.dim];
+    for (i, token) in qkv.chunks_exact(heads.columns()).take(span.end).skip(span.start).enumerate() {
+        key.copy_from_slice(&token[heads.key(kv)]);
+        rotary.turn(&mut key, before + i, false);
+        past.push(&key, &token[heads.value(kv)], heads.padded());
+    }
+    let queries = rotated_queries(qkv, heads, rotary, span, kv, before);
+    let count = queries.len() / heads.padded();
+    let mut weights = vec![0.0; 4 * past.len.next_multiple_of(LANES)];
+    let mut mixed = vec![0.0; 4 * heads.padded()];
+    let mut at = 0;
+    while at < count {
+        let step = largest_step(count - at);
+        match step {
+            4 => mix::<4>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            2 => mix::<2>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            _ => mix::<1>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+        }
+        for q in 0..step {
+            let into = output(heads, span.start, kv, at + q);
+            out[into].copy_from_slice(&mixed[q * heads.padded()..][..heads.dim]);
+        }
+        at += step;
+    }
+}
+
+fn largest_step(left: usize) -> usize {
+    match left {
+        4.. => 4,
+        2.. => 2,
+        _ => 1,
+    }
+}
+
+/// Where query `at` of the group of `kv` (tokens in order, heads within a token) has its output.
+fn output(heads: Heads, start: usize, kv: usize, at: usize) -> Range<usize> {
+    let head = kv * heads.group() + at % heads.group();
+    let from = ((start + at / heads.group()) * heads.query + head) * heads.dim;
+    from..from + heads.dim
+}
+
+/// The group's queries, rotated and scaled: `[tokens · group, padded]`.
+#[inline(always)]
+fn rotated_queries(
+    qkv: &[f32],
+    heads: Heads,
+    rotary: &Rotary,
+    span: &Range<usize>,
+    kv: usize,
+    before: usize,
+) -> Vec<f32> {
+    let (group, dim) = (heads.group(), heads.dim);
+    let mut queries = Vec::with_capacity(span.len() * group * heads.padded());
+    for (i, token) in qkv.chunks_exact(heads.columns()).take(span.end).skip(span.start).enumerate() {
+        for head in kv * group..(kv + 1) * group {
+            let from = queries.len();
+            push_row(&mut queries, &token[head * dim..(head + 1) * dim], heads.padded());
+            rotary.turn(&mut queries[from..from + dim], before + i, false);
+            queries[from..].iter_mut().for_each(|x| *x *= heads.scale());
+        }
+    }
+    queries
+}
+
+/// Outputs of `Q` queries from `at` on.
+#[inline(always)]
+fn mix<const Q: usize>(
+    queries: &[f32],
+    heads: Heads,
+    at: usize,
+    before: usize,
+    past: &Past,
+    weights: &mut [f32],
+    mixed: &mut [f32],
+) {
+    let padded = heads.padded();
+    let lens: [usize; Q] = std::array::from_fn(|q| before + (at + q) / heads.group() + 1);
+    let stride = lens[Q - 1].next_multiple_of(LANES);
+    products::<Q>(&queries[at * padded..], padded, heads.dim, &past.keys, stride, weights);
+    for q in 0..Q {
+        softmax(&mut weights[q * stride..(q + 1) * stride], lens[q]);
+    }
+    combine::<Q>(weights, stride, lens[Q - 1], &past.values, padded, mixed);
+}
+
+/// `out[q][t]` = vectors[q]·row t, for t < `stride`, rows in blocks.
+#[inline(always)]
+fn products<const Q: usize>(
+    vectors: &[f32],
+    padded: usize,
+    dim: usize,
+    blocks: &[f32],
+    stride: usize,
+    out: &mut [f32],
+) {
+    let vectors: [&[f32]; Q] = std::array::from_fn(|q| &vectors[q * padded..][..dim]);
+    for (b, block) in blocks.chunks_exact(dim * LANES).take(stride / LANES).enumerate() {
+        let mut acc = [[0.0f32; LANES]; Q];
+        for (d, row) in block.as_chunks::<LANES>().0.iter().enumerate() {
+            for q in 0..Q {
+                for lane in 0..LANES {
+                    acc[q][lane] = vectors[q][d].mul_add(row[lane], acc[q][lane]);
+                }
+            }
+        }
+        for q in 0..Q {
+            out[q * stride + b * LANES..][..LANES].copy_from_slice(&acc[q]);
+        }
+    }
+}
+
+/// `out[q]` = Σ over t < `len` of weights[q][t]·rows[t], one chain each.
+#[inline(always)]
+fn combine<const Q: usize>(weights: &[f32], stride: usize, len: usize, rows: &[f32], padded: usize, out: &mut [f32]) {
+    let weights: [&[f32]; Q] = std::array::from_fn(|q| &weights[q * stride..][..len]);
+    for part in (0..padded).step_by(LANES) {
+        let mut acc = [[0.0f32; LANES]; Q];
+        for (t, row) in rows.chunks_exact(padded).take(len).enumerate() {
+            let row: &[f32; LANES] = row[part..].first_chunk().expect("rows are padded to whole lanes");
+            for q in 0..Q {
+                for lane in 0..LANES {
+                    acc[q][lane] = weights[q][t].mul_add(row[lane], acc[q][lane]);
+                }
+            }
+        }
+        for q in 0..Q {
+            out[q * padded + part..][..LANES].copy_from_slice(&acc[q]);
+        }
+    }
+}
+
+/// rows[t] += Σ_q weights[q][t]·vectors[q].
+#[inline(always)]
+fn spread<const Q: usize>(weights: &[f32], stride: usize, len: usize, vectors: &[f32], padded: usize, rows: &mut [f32]) {
+    let weights: [&[f32]; Q] = std::array::from_fn(|q| &weights[q * stride..][..len]);
+    for part in (0..padded).step_by(LANES) {
+        let vectors: [[f32; LANES]; Q] =
+            std::array::from_fn(|q| *vectors[q * padded + part..].first_chunk().expect("padded"));
+        for (t, row) in rows.chunks_exact_mut(padded).take(len).enumerate() {
+            let row: &mut [f32; LANES] = row[part..].first_chunk_mut().expect("rows are padded to whole lanes");
+            for q in 0..Q {
+                for lane in 0..LANES {
+                    row[lane] = weights[q][t].mul_add(vectors[q][lane], row[lane]);
+                }
+            }
+        }
+    }
+}
+
+/// Softmax of the first `len` scores; the others become 0.
+#[inline(always)]
+fn softmax(scores: &mut [f32], len: usize) {
+    scores[len..].fill(f32::NEG_INFINITY);
+    let chunks = scores.as_chunks_mut::<LANES>().0;
+    let mut max = [f32::NEG_INFINITY; LANES];
+    for chunk in &*chunks {
+        for lane in 0..LANES {
+            max[lane] = if chunk[lane] > max[lane] { chunk[lane] } else { max[lane] };
+        }
+    }
+    let m = max.iter().fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m });
+    let mut sums = [0.0f32; LANES];
+    for chunk in &mut *chunks {
+        for lane in 0..LANES {
+            chunk[lane] = exp(chunk[lane] - m);
+            sums[lane] += chunk[lane];
+        }
+    }
+    let scale = (1.0 / sums.iter().map(|&s| f64::from(s)).sum::<f64>()) as f32;
+    for chunk in chunks {
+        chunk.iter_mut().for_each(|p| *p *= scale);
+    }
+}
+
+/// Derivative of Σ `grad`·o in `qkv`, for rows without a past. Recomputes what [`forward`] computed.
+///
+/// # Panics
+/// If shapes disagree, or a position has no entry in `rotary`.
+#[must_use]
+pub fn backward(qkv: &[f32], heads: Heads, rotary: &Rotary, spans: &[Range<usize>], grad: &[f32]) -> Vec<f32> {
+    let mut dqkv = vec![0.0; qkv.len()];
+    for span in spans {
+        for kv in 0..heads.kv {
+            vectorised(|| backward_head(qkv, heads, rotary, span, kv, grad, &mut dqkv));
+        }
+    }
+    dqkv
+}
+
+/// One kv head of one row: keys and values in both layouts, the group's queries and output gradients, and the
+/// derivatives under way.
+struct Backward {
+    heads: Heads,
+    keys: Vec<f32>,
+    key_rows: Vec<f32>,
+    values: Vec<f32>,
+    queries: Vec<f32>,
+    grads: Vec<f32>,
+    dkeys: Vec<f32>,
+    dvalues: Vec<f32>,
+    weights: Vec<f32>,
+    dscores: Vec<f32>,
+    dqueries: Vec<f32>,
+}
+
+#[inline(always)]
+fn backward_head(
+    qkv: &[f32],
+    heads: Heads,
+    rotary: &Rotary,
+    span: &Range<usize>,
+    kv: usize,
+    grad: &[f32],
+    dqkv: &mut [f32],
+) {
+    let (padded, group, columns) = (heads.padded(), heads.group(), heads.columns());
+    let (mut keys, mut key_rows, mut values) = (vec![], vec![], vec![]);
+    for (i, token) in qkv.chunks_exact(columns).take(span.end).skip(span.start).enumerate() {
+        push_row(&mut key_rows, &token[heads.key(kv)], padded);
+        let key = &mut key_rows[i * padded..][..heads.dim];
+        rotary.turn(key, i, false);
+        push_blocked(&mut keys, i, key);
+        push_blocked(&mut values, i, &token[heads.value(kv)]);
+    }
+    let queries = rotated_queries(qkv, heads, rotary, span, kv, 0);
+    let count = span.len() * group;
+    let mut grads = Vec::with_capacity(queries.len());
+    (0..count).for_each(|at| push_row(&mut grads, &grad[output(heads, span.start, kv, at)], padded));
+    let scores = 4 * span.len().next_multiple_of(LANES);
+    let mut work = Backward {
+        heads,
+        keys,
+        values,
+        queries,
+        grads,
+        dkeys: vec![0.0; key_rows.len()],
+        dvalues: vec![0.0; key_rows.len()],
+        key_rows,
+        weights: vec![0.0; scores],
+        dscores: vec![0.0; scores],
+        dqueries: vec![0.0; count * padded],
+    };
+    let mut at = 0;
+    while at < count {
+        let step = largest_step(count - at);
+        match step {
+            4 => work.queries::<4>(at),
+            2 => work.queries::<2>(at),
+            _ => work.queries::<1>(at),
+        }
+        at += step;
+    }
+    for i in 0..span.len() {
+        let token = &mut dqkv[(span.start + i) * columns..][..columns];
+        token[heads.value(kv)].copy_from_slice(&work.dvalues[i * padded..][..heads.dim]);
+        token[heads.key(kv)].copy_from_slice(&work.dkeys[i * padded..][..heads.dim]);
+        rotary.turn(&mut token[heads.key(kv)], i, true);
+        for g in 0..group {
+            let head = &mut token[(kv * group + g) * heads.dim..][..heads.dim];
+            for (to, from) in head.iter_mut().zip(&work.dqueries[(i * group + g) * padded..]) {
+                *to = from * heads.scale();
+            }
+            rotary.turn(head, i, true);
+        }
+    }
+}
+
+impl Backward {
+    #[inline(always)]
+    fn queries<const Q: usize>(&mut self, at: usize) {
+        let (padded, dim) = (self.heads.padded(), self.heads.dim);
+        let lens: [usize; Q] = std::array::from_fn(|q| (at + q) / self.heads.group() + 1);
+        let (len, stride) = (lens[Q - 1], lens[Q - 1].next_multiple_of(LANES));
+        let (queries, grads) = (&self.queries[at * padded..], &self.grads[at * padded..]);
+        products::<Q>(queries, padded, dim, &self.keys, stride, &mut self.weights);
+        products::<Q>(grads, padded, dim, &self.values, stride, &mut self.dscores);
+        for q in 0..Q {
+            let weights = &mut self.weights[q * stride..(q + 1) * stride];
+            softmax(weights, lens[q]);
+            let dscores = self.dscores[q * stride..(q + 1) * stride].as_chunks_mut::<LANES>().0;
+            let weights = weights.as_chunks::<LANES>().0;
+            let mut lanes = [0.0f32; LANES];
+            for (p, g) in weights.iter().zip(&*dscores) {
+                for lane in 0..LANES {
+                    lanes[lane] = p[lane].mul_add(g[lane], lanes[lane]);
+                }
+            }
+            let mean = lanes.iter().map(|&l| f64::from(l)).sum::<f64>() as f32;
+            for (p, g) in weights.iter().zip(dscores) {
+                for lane in 0..LANES {
+                    g[lane] = p[lane] * (g[lane] - mean);
+                }
+            }
+        }
+        combine::<Q>(&self.dscores, stride, len, &self.key_rows, padded, &mut self.dqueries[at * padded..]);
+        spread::<Q>(&self.dscores, stride, len, queries, padded, &mut self.dkeys);
+        spread::<Q>(&self.weights, stride, len, grads, padded, &mut self.dvalues);
+    }
+}

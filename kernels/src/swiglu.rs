@@ -1,0 +1,44 @@
+//! The gate of Llama's feed-forward block (Shazeer 2020): silu(a)·b.
+//!
+//! `gate_up: [rows, 2·ffn]` = (a, b) → `[rows, ffn]`, y = a·σ(a)·b
+//!
+//! ```text
+//! ∂/∂a = g·b·σ(a)·(1 + a·(1 − σ(a)))     ∂/∂b = g·a·σ(a)
+//! ```
+
+use crate::exp::exp;
+use crate::vectorised;
+
+/// silu(a)·b for each row.
+#[must_use]
+pub fn forward(gate_up: &[f32], ffn: usize) -> Vec<f32> {
+    let mut out = vec![0.0; gate_up.len() / 2];
+    vectorised(|| {
+        for (row, y) in gate_up.chunks_exact(2 * ffn).zip(out.chunks_exact_mut(ffn)) {
+            let (a, b) = row.split_at(ffn);
+            for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                *y = a / (1.0 + exp(-a)) * b;
+            }
+        }
+    });
+    out
+}
+
+/// Derivative of Σ `grad`·y in `gate_up`.
+#[must_use]
+pub fn backward(gate_up: &[f32], ffn: usize, grad: &[f32]) -> Vec<f32> {
+    let mut dx = vec![0.0; gate_up.len()];
+    vectorised(|| {
+        let rows = gate_up.chunks_exact(2 * ffn).zip(grad.chunks_exact(ffn)).zip(dx.chunks_exact_mut(2 * ffn));
+        for ((row, grad), dx) in rows {
+            let ((a, b), (da, db)) = (row.split_at(ffn), dx.split_at_mut(ffn));
+            for i in 0..ffn {
+                let (a, b, g) = (a[i], b[i], grad[i]);
+                let sigmoid = 1.0 / (1.0 + exp(-a));
+                da[i] = g * b * sigmoid * (1.0 + a * (1.0 - sigmoid));
+                db[i] = g * a * sigmoid;
+            }
+        }
+    });
+    dx
+}

@@ -1,0 +1,58 @@
+//! AdamW (Loshchilov and Hutter 2019) over one flat array, after clipping by the global norm.
+//!
+//! ```text
+//! g ← g·min(1, clip/‖g‖)   m ← β₁m + (1−β₁)g   v ← β₂v + (1−β₂)g²
+//! θ ← θ − η·(m/(1−β₁ᵗ) / (√(v/(1−β₂ᵗ)) + ε) + λθ)
+//! ```
+//! Weights of norms (tensors of one dimension) do not decay. State is f32, arithmetic f64.
+
+use super::weights::Part;
+use super::{Norms, Optimizer};
+
+/// Moments and the number of steps taken.
+pub(super) struct AdamW {
+    pub(super) first: Vec<f32>,
+    pub(super) second: Vec<f32>,
+    pub(super) steps: u64,
+}
+
+impl AdamW {
+    pub(super) fn new(parameters: usize) -> Self {
+        Self { first: vec![0.0; parameters], second: vec![0.0; parameters], steps: 0 }
+    }
+
+    /// One step in place.
+    ///
+    /// # Errors
+    /// The gradient's norm, where it is not finite; nothing changes then.
+    pub(super) fn step(
+        &mut self,
+        optimizer: &Optimizer,
+        parts: &[Part],
+        parameters: &mut [f32],
+        gradient: &[f32],
+    ) -> Result<Norms, f64> {
+        let Optimizer { learning_rate, beta1, beta2, epsilon, weight_decay, clip_norm } = *optimizer;
+        let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
+        if !norm.is_finite() {
+            return Err(norm);
+        }
+        self.steps += 1;
+        let scale = if norm > clip_norm { clip_norm / norm } else { 1.0 };
+        let correct1 = 1.0 / (1.0 - libm::pow(beta1, self.steps as f64));
+        let correct2 = 1.0 / (1.0 - libm::pow(beta2, self.steps as f64));
+        for part in parts {
+            let decay = if part.shape.len() == 1 { 0.0 } else { weight_decay };
+            for i in part.range.clone() {
+                let g = f64::from(gradient[i]) * scale;
+                let m = beta1 * f64::from(self.first[i]) + (1.0 - beta1) * g;
+                let v = beta2 * f64::from(self.second[i]) + (1.0 - beta2) * g * g;
+                let parameter = f64::from(parameters[i]);
+                let step = m * correct1 / ((v * correct2).sqrt() + epsilon) + decay * parameter;
+                parameters[i] = (parameter - learning_rate * step) as f32;
+                (self.first[i], self.second[i]) = (m as f32, v as f32);
+            }
+        }
+        Ok(Norms { gradient: norm })
+    }
+}

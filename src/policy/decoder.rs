@@ -1,0 +1,94 @@
+//! The forward pass: Llama's decoder over packed tokens, in burn tensors.
+
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+
+use super::ops::{rms_norm, swiglu};
+use super::weights::{Shape, Weights};
+
+/// Tensors of one layer: norm, qkv, output, norm, gate and up, down.
+const LAYER: usize = 6;
+
+/// The parameters as tensors: embedding, layers, last norm (norms as `[1, width]`).
+pub(super) struct Decoder {
+    shape: Shape,
+    tensors: Vec<Tensor<2>>,
+}
+
+impl Decoder {
+    pub(super) fn new(weights: &Weights, device: &Device) -> Self {
+        let shape = weights.shape().clone();
+        let (width, kv) = (shape.width, shape.kv_heads * shape.head());
+        let mut sizes = vec![[shape.vocab, width]];
+        for _ in 0..shape.layers {
+            let attention = [[1, width], [width + 2 * kv, width], [width, width]];
+            sizes.extend(attention.into_iter().chain([[1, width], [2 * shape.ffn, width], [width, shape.ffn]]));
+        }
+        sizes.push([1, width]);
+        let mut rest = weights.values();
+        let mut take = |[rows, columns]: [usize; 2]| {
+            let (head, tail) = rest.split_at(rows * columns);
+            rest = tail;
+            Tensor::from_data(TensorData::new(head.to_vec(), [rows, columns]), device)
+        };
+        let tensors = sizes.into_iter().map(&mut take).collect();
+        Self { shape, tensors }
+    }
+
+    /// The same parameters as leaves of a new graph, which shares no node, so no lock, with any other.
+    pub(super) fn leaves(&self) -> Self {
+        let tensors = self.tensors.iter().map(|t| t.clone().autodiff().require_grad()).collect();
+        Self { shape: self.shape.clone(), tensors }
+    }
+
+    /// The leaves' gradients as a flat array in the order of [`Shape::parts`]. A leaf without one counts as 0.
+    pub(super) fn gradient(&self, gradients: &Gradients) -> Vec<f32> {
+        let mut flat = Vec::new();
+        for tensor in &self.tensors {
+            match tensor.grad(gradients) {
+                Some(gradient) => flat.extend_from_slice(&read(gradient)),
+                None => flat.resize(flat.len() + tensor.dims().iter().product::<usize>(), 0.0),
+            }
+        }
+        flat
+    }
+
+    /// Last hidden states `[tokens, width]`; `attend` maps a layer's number and its qkv to the heads' outputs.
+    pub(super) fn hidden(&self, tokens: &[u32], mut attend: impl FnMut(usize, Tensor<2>) -> Tensor<2>) -> Tensor<2> {
+        let [embedding, layers @ .., last] = self.tensors.as_slice() else { unreachable!("two tensors at least") };
+        let mut x = embedding.clone().select(0, integers(tokens, &embedding.device()));
+        for (number, layer) in layers.as_chunks::<LAYER>().0.iter().enumerate() {
+            let [norm, qkv, output, ffn_norm, gate_up, down] = layer;
+            let heads = attend(number, linear(self.norm(x.clone(), norm), qkv));
+            x = x + linear(heads, output);
+            let gated = swiglu(linear(self.norm(x.clone(), ffn_norm), gate_up));
+            x = x + linear(gated, down);
+        }
+        self.norm(x, last)
+    }
+
+    /// Logits `[positions, vocab]` at some rows of `hidden`.
+    pub(super) fn logits(&self, hidden: Tensor<2>, positions: &[u32]) -> Tensor<2> {
+        let positions = integers(positions, &hidden.device());
+        linear(hidden.select(0, positions), &self.tensors[0])
+    }
+
+    fn norm(&self, x: Tensor<2>, weight: &Tensor<2>) -> Tensor<2> {
+        rms_norm(x, weight.clone().reshape([self.shape.width]), self.shape.norm_eps)
+    }
+}
+
+/// x·Wᵀ for `x: [rows, in]`, `weight: [out, in]`.
+fn linear(x: Tensor<2>, weight: &Tensor<2>) -> Tensor<2> {
+    x.matmul(weight.clone().transpose())
+}
+
+pub(super) fn integers(values: &[u32], device: &Device) -> Tensor<1, Int> {
+    let values: Vec<i64> = values.iter().map(|&v| i64::from(v)).collect();
+    let count = values.len();
+    Tensor::from_data(TensorData::new(values, [count]), device)
+}
+
+/// The values of a tensor on the host.
+pub(super) fn read(tensor: Tensor<2>) -> Vec<f32> {
+    tensor.into_data().try_into_vec().expect("the tensor is f32")
+}

@@ -1,0 +1,57 @@
+//! One token from one row of logits.
+
+use starpo_kernels::exp::exp;
+
+use super::Sampling;
+
+/// What logits are multiplied by under a temperature; 0 reads as 1.
+pub(super) fn inverse(temperature: f64) -> f32 {
+    if temperature == 0.0 { 1.0 } else { (1.0 / temperature) as f32 }
+}
+
+/// The token that `uniform` decides, from logits already divided by the temperature: the first by id whose cumulated
+/// probability exceeds it, among those that top-k, then top-p leave. At temperature 0 the most probable one, ties to the
+/// lowest id.
+pub(super) fn sample(logits: &[f32], sampling: &Sampling, uniform: f64) -> u32 {
+    let mut best = 0;
+    for (id, &x) in logits.iter().enumerate() {
+        if x > logits[best] {
+            best = id;
+        }
+    }
+    if sampling.temperature == 0.0 {
+        return best as u32;
+    }
+    let mut weights: Vec<f64> = logits.iter().map(|&x| f64::from(exp(x - logits[best]))).collect();
+    if sampling.top_k.is_some_and(|k| k < weights.len()) || sampling.top_p < 1.0 {
+        restrict(logits, &mut weights, sampling);
+    }
+    let bound = uniform * weights.iter().sum::<f64>();
+    let mut cumulated = 0.0;
+    let mut last = best;
+    for (id, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+        cumulated += weight;
+        last = id;
+        if cumulated > bound {
+            break;
+        }
+    }
+    last as u32
+}
+
+/// Sets to 0 what is not among the `top_k` most probable, or not needed to reach `top_p` of their mass.
+fn restrict(logits: &[f32], weights: &mut [f64], sampling: &Sampling) {
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
+    let mut kept = sampling.top_k.unwrap_or(order.len()).clamp(1, order.len());
+    if sampling.top_p < 1.0 {
+        let bound = sampling.top_p * order[..kept].iter().map(|&id| weights[id]).sum::<f64>();
+        let mut mass = 0.0;
+        let reaches = |&id: &usize| {
+            mass += weights[id];
+            mass >= bound
+        };
+        kept = order[..kept].iter().position(reaches).map_or(kept, |at| at + 1);
+    }
+    order[kept..].iter().for_each(|&id| weights[id] = 0.0);
+}

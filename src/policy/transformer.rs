@@ -1,0 +1,241 @@
+//! The policy that learns: a decoder in Llama's layout.
+//!
+//! What holds to the bit: everything here is the same for any number of threads. Rows stand packed one behind the
+//! other, so a shard has no padding; a forward pass works on fixed shards, and gradients are added in shard order.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use burn::tensor::{Device, Tensor, TensorData};
+use starpo_kernels::attention::{Heads, Rotary};
+
+use super::adamw::AdamW;
+use super::decoder::{Decoder, read};
+use super::ops::{Packed, attention, selective_log_softmax};
+use super::sampler::inverse;
+use super::session::Contexts;
+use super::weights::{Shape, Weights, from_safetensors, to_safetensors};
+use super::workers::Workers;
+use super::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
+
+/// Rows that [`Learner::score`] passes forward at once.
+const SCORED_TOGETHER: usize = 8;
+
+/// A decoder, its optimizer's state, and the threads it runs on.
+pub struct Transformer {
+    weights: Weights,
+    optimizer: AdamW,
+    pending: Option<Vec<f32>>,
+    device: Device,
+    pub(super) decoder: Decoder,
+    pub(super) workers: Workers,
+    rotary: Mutex<Arc<Rotary>>,
+}
+
+impl Transformer {
+    /// A policy with these weights, on `device` (from [`super::device`]), with so many threads.
+    #[must_use]
+    pub fn new(weights: Weights, device: Device, threads: usize) -> Self {
+        let shape = weights.shape();
+        Self {
+            optimizer: AdamW::new(weights.values().len()),
+            pending: None,
+            decoder: Decoder::new(&weights, &device),
+            workers: Workers::new(threads),
+            rotary: Mutex::new(Arc::new(Rotary::new(shape.head(), shape.rope_theta, 1024))),
+            weights,
+            device,
+        }
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    pub(super) fn heads(&self) -> Heads {
+        let Shape { heads, kv_heads, .. } = *self.weights.shape();
+        Heads { query: heads, kv: kv_heads, dim: self.weights.shape().head() }
+    }
+
+    /// Tables for so many positions at least.
+    pub(super) fn rotary(&self, positions: usize) -> Arc<Rotary> {
+        let mut rotary = self.rotary.lock().expect("no thread panicked");
+        if rotary.positions() < positions {
+            let shape = self.weights.shape();
+            *rotary = Arc::new(Rotary::new(shape.head(), shape.rope_theta, positions.next_power_of_two()));
+        }
+        rotary.clone()
+    }
+
+    /// (logp, entropy, lse) of every response token of `rows`, `[tokens, 3]`; none if there are none.
+    fn forward(&self, decoder: &Decoder, rows: &[Row<'_>], temperature: f64) -> Option<Tensor<2>> {
+        let (mut tokens, mut spans, mut at, mut targets) = (vec![], vec![], vec![], vec![]);
+        for row in rows {
+            let start = tokens.len();
+            for t in row.responses.iter().cloned().flatten() {
+                at.push((start + t - 1) as u32);
+                targets.push(row.tokens[t]);
+            }
+            tokens.extend_from_slice(row.tokens);
+            spans.push(start..tokens.len());
+        }
+        let count = targets.len();
+        if count == 0 {
+            return None;
+        }
+        // A product of one row would take another path with other roundings.
+        if count == 1 {
+            at.push(at[0]);
+            targets.push(targets[0]);
+        }
+        let longest = spans.iter().map(Range::len).max().unwrap_or(0);
+        let packed = Packed { heads: self.heads(), rotary: self.rotary(longest), spans: spans.into() };
+        let hidden = decoder.hidden(&tokens, |_, qkv| attention(qkv, packed.clone()));
+        let mut logits = decoder.logits(hidden, &at);
+        if inverse(temperature) != 1.0 {
+            logits = logits.mul_scalar(inverse(temperature));
+        }
+        let targets = super::decoder::integers(&targets, &logits.device());
+        Some(selective_log_softmax(logits, targets).narrow(0, 0, count))
+    }
+
+    /// Scores and gradient of one shard, whose first row has number `first`.
+    fn shard(
+        &self,
+        rows: &[Row<'_>],
+        first: usize,
+        temperature: f64,
+        cotangent: &(dyn Fn(usize, &Scores) -> Cotangent + Sync),
+    ) -> (Vec<Scores>, Option<Vec<f32>>) {
+        let leaves = self.decoder.leaves();
+        let Some(out) = self.forward(&leaves, rows, temperature) else {
+            return (vec![Scores::default(); rows.len()], None);
+        };
+        let scores = split(&read(out.clone().inner()), rows);
+        let mut derivatives = Vec::new();
+        for (i, (row, scores)) in rows.iter().zip(&scores).enumerate() {
+            let Cotangent { logprobs, entropies } = cotangent(first + i, scores);
+            let count = scores.logprobs.len();
+            assert!(logprobs.len() == count && entropies.len() == count, "derivatives of row {}", first + i);
+            debug_assert!(row.responses.iter().map(Range::len).sum::<usize>() == count);
+            derivatives.extend(logprobs.iter().zip(&entropies).flat_map(|(&l, &e)| [l, e, 0.0]));
+        }
+        let derivatives = TensorData::new(derivatives, out.dims());
+        let derivatives = Tensor::<2>::from_data(derivatives, &out.device());
+        // The sum's value depends on threads, but only its derivative is used.
+        let gradients = (out * derivatives).sum().backward();
+        (scores, Some(leaves.gradient(&gradients)))
+    }
+}
+
+/// Values `[tokens, 3]` as the scores of the rows that they belong to.
+fn split(values: &[f32], rows: &[Row<'_>]) -> Vec<Scores> {
+    let mut values = values.as_chunks::<3>().0;
+    let row = |row: &Row<'_>| {
+        let (own, rest) = values.split_at(row.responses.iter().map(Range::len).sum());
+        values = rest;
+        Scores { logprobs: own.iter().map(|v| v[0]).collect(), entropies: own.iter().map(|v| v[1]).collect() }
+    };
+    rows.iter().map(row).collect()
+}
+
+/// Adds vectors in the order of their numbers, whatever the order they come in.
+#[derive(Default)]
+struct InOrder {
+    next: usize,
+    waiting: BTreeMap<usize, Option<Vec<f32>>>,
+    sum: Option<Vec<f32>>,
+}
+
+impl InOrder {
+    fn add(&mut self, number: usize, vector: Option<Vec<f32>>) {
+        self.waiting.insert(number, vector);
+        while let Some(vector) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            let Some(vector) = vector else { continue };
+            match &mut self.sum {
+                Some(sum) => sum.iter_mut().zip(&vector).for_each(|(s, v)| *s += v),
+                None => self.sum = Some(vector),
+            }
+        }
+    }
+}
+
+impl Policy for Transformer {
+    fn open<'a>(&'a self, sampling: &Sampling, episodes: usize) -> Box<dyn Session + 'a> {
+        Box::new(Contexts::new(self, sampling.clone(), episodes))
+    }
+}
+
+impl Learner for Transformer {
+    fn score(&self, rows: &[Row<'_>], temperature: f64) -> Vec<Scores> {
+        let shards: Vec<&[Row<'_>]> = rows.chunks(SCORED_TOGETHER).collect();
+        let scored = self.workers.map(shards.len(), |shard| match self.forward(&self.decoder, shards[shard], temperature) {
+            Some(out) => split(&read(out), shards[shard]),
+            None => vec![Scores::default(); shards[shard].len()],
+        });
+        scored.into_iter().flatten().collect()
+    }
+
+    fn gradient(
+        &mut self,
+        rows: &[Row<'_>],
+        shards: &[Range<usize>],
+        temperature: f64,
+        cotangent: &(dyn Fn(usize, &Scores) -> Cotangent + Sync),
+    ) -> Vec<Scores> {
+        let gradients = Mutex::new(InOrder { sum: self.pending.take(), ..InOrder::default() });
+        let scored = self.workers.map(shards.len(), |number| {
+            let span = shards[number].clone();
+            let (scores, gradient) = self.shard(&rows[span.clone()], span.start, temperature, cotangent);
+            gradients.lock().expect("no thread panicked").add(number, gradient);
+            scores
+        });
+        self.pending = gradients.into_inner().expect("no thread panicked").sum;
+        let mut scores = vec![Scores::default(); rows.len()];
+        for (span, shard) in shards.iter().zip(scored) {
+            scores[span.clone()].clone_from_slice(&shard);
+        }
+        scores
+    }
+
+    fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64> {
+        let gradient = self.pending.take().unwrap_or_else(|| vec![0.0; self.weights.values().len()]);
+        let parts = self.weights.shape.parts();
+        let norms = self.optimizer.step(optimizer, &parts, &mut self.weights.values, &gradient)?;
+        self.decoder = Decoder::new(&self.weights, &self.device);
+        Ok(norms)
+    }
+
+    fn save(&self) -> Vec<(String, Vec<u8>)> {
+        let AdamW { first, second, steps } = &self.optimizer;
+        let moments = [("first.", first.as_slice()), ("second.", second.as_slice())];
+        let optimizer = to_safetensors(&self.weights.shape.parts(), &moments, Some(*steps));
+        vec![("model.safetensors".into(), self.weights.to_safetensors()), ("optimizer.safetensors".into(), optimizer)]
+    }
+
+    fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), String> {
+        let names = ["model.safetensors", "optimizer.safetensors"];
+        let find = |name: &str| {
+            let file = files.iter().find(|(n, _)| n == name);
+            file.map(|(_, bytes)| bytes.as_slice()).ok_or_else(|| format!("{name} is missing"))
+        };
+        if let Some((extra, _)) = files.iter().find(|(n, _)| !names.contains(&n.as_str())) {
+            return Err(format!("{extra} is not a file of this policy"));
+        }
+        let shape = self.weights.shape.clone();
+        let parts = shape.parts();
+        let at = |name: &'static str| move |error: String| format!("{name}: {error}");
+        let weights = Weights::from_safetensors(shape, find(names[0])?).map_err(at(names[0]))?;
+        let moments = from_safetensors(&parts, ["first.", "second."], true, find(names[1])?).map_err(at(names[1]))?;
+        let ([first, second], steps) = moments;
+        self.optimizer = AdamW { first, second, steps };
+        self.decoder = Decoder::new(&weights, &self.device);
+        self.weights = weights;
+        self.pending = None;
+        Ok(())
+    }
+}
