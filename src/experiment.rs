@@ -137,7 +137,7 @@ section! {
         pub batch: usize where 1..=65536,
         /// Peak learning rate; falls along a cosine to a tenth.
         pub learning_rate: f64 where 0.0..=1.0,
-        /// Share of turns in which the expert plays a random legal move and says so in its thought.
+        /// Share of turns in which the expert tries a random legal action instead, and says so in its thought.
         pub noise: f64 where 0.0..=1.0,
     }
 }

@@ -24,6 +24,17 @@ pub struct Plan<'a> {
     pub dynamics: Stream,
     /// Turn t draws its tokens from stream `(domain, seed, [path…, t])`.
     pub draws: (&'static str, u64, Vec<u64>),
+    /// Share of turns in which an expert, if one plays, tries a random legal action instead.
+    pub noise: f64,
+}
+
+impl Plan<'_> {
+    /// What a turn draws its tokens from.
+    fn stream(&self, turn: usize) -> Stream {
+        let (domain, seed, path) = &self.draws;
+        let path: Vec<u64> = path.iter().copied().chain([turn as u64]).collect();
+        Stream::new(domain, *seed, &path)
+    }
 }
 
 /// Plays one training step: `rollout.groups` tasks by `rollout.group-size` members.
@@ -39,7 +50,7 @@ pub fn collect(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy, st
             let ice = if env.shared_dynamics() { 0 } else { member as u64 };
             let dynamics = Stream::new("dynamics", config.seed, &[step, group as u64, ice]);
             let draws = ("sample", config.seed, path);
-            plans.push(Plan { env, split: Split::Train, index, group, member, dynamics, draws });
+            plans.push(Plan { env, split: Split::Train, index, group, member, dynamics, draws, noise: 0.0 });
         }
     }
     groups(&plans, play(rollout, &rollout.sampling, chat, policy, &plans))
@@ -59,7 +70,7 @@ pub fn panel(
             let (env, index) = mixture(tasks, group as u64);
             let dynamics = Stream::new("eval-dynamics", config.seed, &[group as u64]);
             let draws = ("eval-sample", config.seed, vec![group as u64]);
-            Plan { env, split: Split::Eval, index, group, member: 0, dynamics, draws }
+            Plan { env, split: Split::Eval, index, group, member: 0, dynamics, draws, noise: 0.0 }
         })
         .collect();
     groups(&plans, play(&config.rollout, sampling, chat, policy, &plans))
@@ -164,18 +175,16 @@ fn generate(
     advice: bool,
 ) -> Vec<Completion> {
     let replies: Vec<Option<String>> =
-        asked.iter().map(|&number| advice.then(|| running[number].advice(config, script)).flatten()).collect();
+        asked.iter().map(|&number| advice.then(|| running[number].advice(config, script, turn)).flatten()).collect();
     let requests: Vec<Request<'_>> = asked
         .iter()
         .zip(&replies)
         .map(|(&number, reply)| {
             let episode = &running[number];
-            let (domain, seed, path) = &episode.plan.draws;
-            let path: Vec<u64> = path.iter().copied().chain([turn as u64]).collect();
             Request {
                 episode: number,
                 append: &episode.sequence.tokens[episode.fed..],
-                draws: Stream::new(domain, *seed, &path),
+                draws: episode.plan.stream(turn),
                 limit: config.max_response_tokens.min(config.max_context_tokens - episode.sequence.tokens.len()),
                 legal: episode.state.actions(),
                 advice: reply.as_deref(),
@@ -218,10 +227,16 @@ impl<'a> Running<'a> {
     }
 
     /// What the expert would say now.
-    fn advice(&self, config: &RolloutConfig, script: &Script) -> Option<String> {
+    fn advice(&self, config: &RolloutConfig, script: &Script, turn: usize) -> Option<String> {
+        let legal = self.state.actions();
+        let mut draws = self.plan.stream(turn);
+        if draws.chance(self.plan.noise) {
+            let action = draws.pick(legal);
+            return Some(script.reply(&format!("try {action}"), &[action]));
+        }
         let most = config.max_actions_per_turn.min(config.max_actions - self.actions);
         let advice = self.state.expert(most)?;
-        let names: Vec<&str> = advice.actions.iter().map(|&action| self.state.actions()[action].as_str()).collect();
+        let names: Vec<&str> = advice.actions.iter().map(|&action| legal[action].as_str()).collect();
         Some(script.reply(&advice.thought, &names))
     }
 

@@ -38,7 +38,7 @@ pub fn episodes(config: &ResolvedConfig, warm: &ExpertWarmStart, chat: &Chat<'_>
             let (env, index) = rollout::mixture(&config.task, group as u64);
             let dynamics = Stream::new("warm-dynamics", warm.seed, &[group as u64]);
             let draws = ("warm-sample", warm.seed, vec![group as u64]);
-            Plan { env, split: Split::Train, index, group, member: 0, dynamics, draws }
+            Plan { env, split: Split::Train, index, group, member: 0, dynamics, draws, noise: warm.noise }
         })
         .collect();
     rollout::play(&config.rollout, &config.rollout.sampling, chat, expert, &plans)
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn an_epoch_takes_every_row_once() {
         let warm =
-            ExpertWarmStart { seed: 1, episodes: 10, steps: 5, batch: 4, learning_rate: 1.0 };
+            ExpertWarmStart { seed: 1, episodes: 10, steps: 5, batch: 4, learning_rate: 1.0, noise: 0.0 };
         let mut seen: Vec<usize> = (1..=5).flat_map(|step| batch(&warm, 10, step)).collect();
         assert_ne!(seen[..10], seen[10..]);
         seen[..10].sort_unstable();
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_rate_rises_then_falls_to_a_tenth() {
-        let warm = ExpertWarmStart { seed: 1, episodes: 10, steps: 100, batch: 4, learning_rate: 1.0 };
+        let warm = ExpertWarmStart { seed: 1, episodes: 10, steps: 100, batch: 4, learning_rate: 1.0, noise: 0.0 };
         assert_eq!(cosine(&warm, 1), 0.2);
         assert_eq!(cosine(&warm, 5), 1.0);
         assert!((cosine(&warm, 100) - 0.1).abs() < 1e-12);
