@@ -86,12 +86,10 @@ impl<'a> Chat<'a> {
         ids
     }
 
-    /// A response as it would be sampled: the text after the prefix, and the end token.
+    /// A whole reply's text as the tokens to sample after the prefix, without the end token.
     #[must_use]
-    pub fn response(&self, text: &str) -> Vec<u32> {
-        let mut ids = self.tokens.encode(text.strip_prefix(self.prefix).unwrap_or(text));
-        ids.push(self.end);
-        ids
+    pub fn continuation(&self, reply: &str) -> Vec<u32> {
+        self.tokens.encode(reply.strip_prefix(self.prefix).unwrap_or(reply))
     }
 
     /// The response's text with the forced prefix before it and without its end token.

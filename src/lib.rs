@@ -31,3 +31,4 @@ pub mod evaluate;
 pub mod stage;
 pub mod warm_start;
 pub mod train;
+pub mod cli;

@@ -146,6 +146,13 @@ pub fn line(step: usize, task: &Task, group: usize, trajectory: &Trajectory) -> 
     EpisodeRecord::new(step, task, group, trajectory).line()
 }
 
+/// The episodes of some groups, a line each, in (group, member) order.
+#[must_use]
+pub fn lines(step: usize, groups: &[Group]) -> String {
+    let members = groups.iter().flat_map(|group| group.members.iter().map(move |member| (group, member)));
+    members.map(|(group, member)| line(step, &group.task, group.id, member) + "\n").collect()
+}
+
 /// The episodes of a file's text, in its order.
 ///
 /// # Errors
