@@ -8,15 +8,27 @@ use crate::rng::Stream;
 
 mod adamw;
 mod decoder;
+mod expert;
+mod folder;
 mod ops;
 mod sampler;
+mod scripted;
 mod session;
+mod tokenizer;
 mod transformer;
+mod uniform;
+mod voice;
 mod weights;
 mod workers;
 
 pub use burn::tensor::Device;
+pub use expert::Expert;
+pub use folder::{read_folder, write_folder};
+pub use scripted::Scripted;
+pub use tokenizer::{Tokenizer, train as train_tokenizer};
 pub use transformer::Transformer;
+pub use uniform::Uniform;
+pub use voice::Voice;
 pub use weights::{Part, Shape, Weights};
 
 /// Samples responses.

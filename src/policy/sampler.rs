@@ -55,3 +55,48 @@ fn restrict(logits: &[f32], weights: &mut [f64], sampling: &Sampling) {
     }
     order[kept..].iter().for_each(|&id| weights[id] = 0.0);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    const LOGITS: [f32; 5] = [1.0, 3.0, 0.5, 3.0, f32::NEG_INFINITY];
+
+    fn shares(top_k: Option<usize>, top_p: f64) -> Vec<f64> {
+        let sampling = Sampling { temperature: 1.0, top_k, top_p, stop: vec![] };
+        let draws = Stream::new("test", 1, &[]);
+        let mut counts = [0.0; 5];
+        (0..40_000).for_each(|i| counts[sample(&LOGITS, &sampling, draws.uniform_at(i)) as usize] += 1.0 / 40_000.0);
+        counts.to_vec()
+    }
+
+    #[test]
+    fn tokens_come_as_often_as_their_probability() {
+        let near = |shares: Vec<f64>, weights: [f64; 5]| {
+            let total: f64 = weights.iter().sum();
+            shares.iter().zip(weights).all(|(s, w)| if w == 0.0 { *s == 0.0 } else { (s - w / total).abs() < 0.01 })
+        };
+        let e = LOGITS.map(|x| f64::from(x).exp());
+        assert!(near(shares(None, 1.0), e));
+        assert!(near(shares(Some(3), 1.0), [e[0], e[1], 0.0, e[3], 0.0]));
+        assert!(near(shares(Some(1), 1.0), [0.0, 1.0, 0.0, 0.0, 0.0]));
+        assert!(near(shares(None, 0.95), [e[0], e[1], 0.0, e[3], 0.0]));
+        assert!(near(shares(None, 0.5), [0.0, e[1], 0.0, e[3], 0.0]));
+        assert!(near(shares(None, 0.0), [0.0, 1.0, 0.0, 0.0, 0.0]));
+        assert!(near(shares(Some(2), 0.4), [0.0, 1.0, 0.0, 0.0, 0.0]));
+    }
+
+    #[test]
+    fn greedy_takes_the_first_of_the_most_probable() {
+        let sampling = Sampling { temperature: 0.0, top_k: None, top_p: 1.0, stop: vec![] };
+        assert_eq!(sample(&LOGITS, &sampling, 0.99), 1);
+    }
+
+    #[test]
+    fn the_ends_of_the_unit_interval_draw_the_first_and_the_last_possible_token() {
+        let sampling = Sampling { temperature: 1.0, top_k: None, top_p: 1.0, stop: vec![] };
+        assert_eq!(sample(&LOGITS, &sampling, 0.0), 0);
+        assert_eq!(sample(&LOGITS, &sampling, 1.0 - f64::EPSILON / 2.0), 3);
+    }
+}

@@ -1,7 +1,8 @@
 //! The policies: generation against scoring, gradients, determinism, checkpoints.
 
 use starpo::policy::{
-    self, Completion, Cotangent, Learner, Optimizer, Policy, Request, Row, Sampling, Scores, Shape, Transformer, Weights,
+    self, Completion, Cotangent, Expert, Learner, Optimizer, Policy, Request, Row, Sampling, Scores, Scripted, Shape,
+    Transformer, Uniform, Voice, Weights,
 };
 use starpo::rng::Stream;
 
@@ -267,4 +268,76 @@ fn a_device_that_is_not_there_is_one_clear_error() {
     let error = policy::device("tpu").expect_err("no such device");
     assert_eq!(error, "device `tpu` is none of `cpu`, `wgpu`, `cuda:0`, `cuda:1`, …");
     assert!(policy::device("cuda:7").expect_err("no such device").starts_with("device `cuda:7`: "));
+}
+
+/// One request of an episode.
+fn ask<'a>(episode: usize, draw: u64, legal: &'a [String], advice: Option<&'a str>) -> Request<'a> {
+    Request { episode, append: &[2], draws: Stream::new("ask", 1, &[draw]), limit: 30, legal, advice }
+}
+
+fn voice() -> Voice<'static> {
+    Voice::new(|text| text.bytes().map(u32::from).collect(), 1)
+}
+
+/// What a completion says, without its stop token.
+fn said(completion: &Completion) -> String {
+    let (last, text) = completion.tokens.split_last().expect("a stop token");
+    assert_eq!(*last, 1);
+    assert!(completion.logprobs.len() == completion.tokens.len() && completion.logprobs.iter().all(|p| *p == 0.0));
+    text.iter().map(|&b| char::from(b as u8)).collect()
+}
+
+#[test]
+fn the_uniform_player_takes_every_legal_action_as_often() {
+    let policy = Uniform::new(voice(), |_, actions| actions.join(","));
+    let legal = ["Up", "Down", "Left"].map(str::to_owned);
+    let mut session = policy.open(&sampling(1.0), 900);
+    let requests: Vec<_> = (0..900).map(|i| ask(i, i as u64, &legal, None)).collect();
+    let completions = session.generate(&requests);
+    for action in &legal {
+        let count = completions.iter().filter(|c| said(c) == *action).count();
+        assert!((250..350).contains(&count), "{action}: {count}");
+    }
+    assert_eq!(completions, policy.open(&sampling(1.0), 900).generate(&requests));
+    assert_eq!(said(&session.generate(&[ask(0, 0, &[], None)])[0]), "");
+}
+
+#[test]
+fn the_script_is_read_by_episode_and_turn() {
+    let policy = Scripted::new(voice(), |episode, turn| format!("{episode}/{turn}"));
+    let mut session = policy.open(&sampling(1.0), 3);
+    session.generate(&[ask(2, 0, &[], None)]);
+    let completions = session.generate(&[ask(0, 0, &[], None), ask(2, 0, &[], None)]);
+    assert_eq!(completions.iter().map(said).collect::<Vec<_>>(), ["0/0", "2/1"]);
+    let short = session.generate(&[Request { limit: 2, ..ask(0, 0, &[], None) }]);
+    assert_eq!(short[0].tokens, [u32::from(b'0'), u32::from(b'/')]);
+}
+
+#[test]
+fn the_expert_says_what_it_is_told() {
+    let policy = Expert::new(voice());
+    assert!(policy.wants_advice());
+    let completions = policy.open(&sampling(1.0), 2).generate(&[ask(0, 0, &[], Some("go")), ask(1, 0, &[], None)]);
+    assert_eq!(completions.iter().map(said).collect::<Vec<_>>(), ["go", ""]);
+}
+
+#[test]
+fn a_folder_is_read_back_as_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let weights = Weights::random(small(), 0.1, 1).expect("the sizes fit");
+    policy::write_folder(folder.path(), &weights, "{}").expect("written");
+    assert_eq!(policy::read_folder(folder.path()), Ok((weights, "{}".to_owned())));
+    let refused = |from: &str, to: &str| {
+        let file = folder.path().join("config.json");
+        let text = std::fs::read_to_string(&file).expect("a config");
+        std::fs::write(&file, text.replace(from, to)).expect("written");
+        let error = policy::read_folder(folder.path()).expect_err("changed");
+        std::fs::write(&file, text).expect("written");
+        error.split_once("config.json: ").map(|(_, error)| error.to_owned()).unwrap_or(error)
+    };
+    assert_eq!(refused("\"llama\"", "\"mamba\""), "`model_type` is \"mamba\"; only \"llama\" is known");
+    assert_eq!(refused("\"head_dim\": 16", "\"head_dim\": 8"), "`head_dim` is 8; only 16 is known");
+    assert!(refused("\"vocab_size\": 40", "\"vocab_size\": 41").contains("model.safetensors: tensor `model.embed_tokens"));
+    std::fs::remove_file(folder.path().join("tokenizer.json")).expect("removed");
+    assert!(policy::read_folder(folder.path()).expect_err("removed").contains("tokenizer.json: "));
 }
