@@ -169,6 +169,17 @@ fn tc17_and_t9_aggregation_by_weights() {
 }
 
 #[test]
+fn the_order_of_lines_does_not_matter() {
+    let text = episodes("mask-t13") + &episodes("filter-t4").replace("\"group\":0", "\"group\":9");
+    let backwards: Vec<&str> = text.lines().rev().collect();
+    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
+    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &objective };
+    let replayed = replay(&text, &rules).unwrap();
+    assert_eq!(replay(&backwards.join("\n"), &rules).unwrap(), replayed);
+    assert_eq!(replayed.filter.kept, [0, 1, 2, 3, 9]);
+}
+
+#[test]
 fn lengths_default_to_one_token_a_turn() {
     let row = &run("grpo", &NONE, &GRPO, &PPO).rows[6];
     assert_eq!((&row.turns[..], &row.mask[..]), (&[1, 2, 3, 4, 5][..], &[1; 5][..]));
@@ -374,6 +385,13 @@ fn golden_mask() {
         }
     }
     golden("mask", "sampled", &out);
+}
+
+#[test]
+fn golden_loss() {
+    let case = "verl-agent TC18, high 0.28, advantages 1 and -1: policy (-1.016667 + 1.375) / 2, clipped (2 + 2) / 12, 1 / 12\n\n";
+    let table = run("clip-tc18", &NONE, &Grpo { std: false, ..GRPO }, &PPO).table();
+    golden("objective", "recorded", &format!("{case}{table}"));
 }
 
 fn turn() -> impl Strategy<Value = (Turn, Vec<u32>, Vec<(u32, f32, f32)>)> {
