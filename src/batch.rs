@@ -10,7 +10,7 @@ pub struct Batch<'a> {
     pub rows: Vec<Row<'a>>,
     /// Of each response token of each row.
     pub advantages: Vec<f64>,
-    /// Log-probs recorded while sampling, of each response token of each row.
+    /// Log-probs recorded while sampling, of each response token of each row; empty if none were recorded.
     pub old: Vec<f64>,
 }
 

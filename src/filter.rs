@@ -76,7 +76,9 @@ impl FilterConfig {
     pub fn apply(&self, groups: &[Group]) -> Outcome {
         match self {
             FilterConfig::None(none) => none.select(groups.len()),
-            FilterConfig::TopP(top_p) => top_p.select(&groups.iter().map(|group| top_p.score.of(group)).collect::<Vec<_>>()),
+            FilterConfig::TopP(top_p) => {
+                top_p.select(&groups.iter().map(|group| top_p.score.of(group)).collect::<Vec<_>>())
+            }
         }
     }
 

@@ -1,5 +1,9 @@
 //! Fields of a record: names of ends and splits, and where in a document an error stands.
 
+use std::fmt;
+
+use serde::de::{Error, Unexpected, Visitor};
+
 /// Where in an open object or array a reader stands.
 enum Place {
     Key(String),
@@ -50,11 +54,28 @@ pub(super) fn path_at(read: &str) -> String {
     path
 }
 
+/// Reads one of some names. A visitor, so that the error stands where the name does.
+struct Names<'a, T>(&'a [(T, &'static str)]);
+
+impl<T: Copy> Visitor<'_> for Names<'_, T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|(_, name)| *name).collect();
+        write!(f, "one of {}", names.join(", "))
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<T, E> {
+        let found = self.0.iter().find(|(_, known)| *known == name).map(|(value, _)| *value);
+        found.ok_or_else(|| E::invalid_value(Unexpected::Str(name), &self))
+    }
+}
+
 /// An episode's end, by name.
 pub(super) mod end {
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserializer, Serializer};
 
+    use super::Names;
     use crate::trajectory::End;
 
     pub(in super::super) fn serialize<S: Serializer>(end: &End, to: S) -> Result<S::Ok, S::Error> {
@@ -62,18 +83,15 @@ pub(super) mod end {
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<End, D::Error> {
-        let name = String::deserialize(from)?;
-        let known = End::NAMES.map(|(_, name)| name).join(", ");
-        let found = End::NAMES.iter().find(|(_, known)| *known == name).map(|(end, _)| *end);
-        found.ok_or_else(|| D::Error::custom(format!("unknown end `{name}`, expected one of {known}")))
+        from.deserialize_str(Names(&End::NAMES))
     }
 }
 
 /// A split, by name.
 pub(super) mod split {
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserializer, Serializer};
 
+    use super::Names;
     use crate::trajectory::Split;
 
     pub(in super::super) fn serialize<S: Serializer>(split: &Split, to: S) -> Result<S::Ok, S::Error> {
@@ -81,8 +99,6 @@ pub(super) mod split {
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Split, D::Error> {
-        let name = String::deserialize(from)?;
-        let found = [Split::Train, Split::Eval].into_iter().find(|split| split.name() == name);
-        found.ok_or_else(|| D::Error::custom(format!("unknown split `{name}`, expected train or eval")))
+        from.deserialize_str(Names(&[Split::Train, Split::Eval].map(|split| (split, split.name()))))
     }
 }
