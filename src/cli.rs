@@ -1,5 +1,6 @@
 //! The command line: one verb a file, and the only place that prints results.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -68,7 +69,6 @@ enum Verb {
 #[derive(Debug, Error, Diagnostic)]
 enum CliError {
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Config(#[from] Diagnostics),
 
     #[error(transparent)]
@@ -137,10 +137,14 @@ pub fn main(cli: Cli) -> ExitCode {
 
 #[expect(clippy::print_stderr, reason = "this is where errors are shown")]
 fn complain(error: CliError, json: bool) {
-    if let (CliError::Config(diagnostics), true) = (&error, json) {
-        return say(&diagnostics.json().to_string());
+    match error {
+        CliError::Config(diagnostics) if json => say(&diagnostics.json().to_string()),
+        CliError::Config(diagnostics) => {
+            let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+            eprint!("{}", diagnostics.render(colour));
+        }
+        error => eprintln!("{:?}", miette::Report::new(error)),
     }
-    eprintln!("{:?}", miette::Report::new(error));
 }
 
 /// Prints a result. A closed standard output ends nothing.
