@@ -143,7 +143,6 @@ impl Diagnostics {
         if unique.is_empty() { Ok(()) } else { Err(Self(unique)) }
     }
 
-    #[must_use]
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
+use kdl::{KdlDocument, KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 
 use super::document::Layer;
 use super::error::{self, Diagnostic};
@@ -250,23 +250,10 @@ impl<'l> Layers<'l> {
     /// A field given by a node.
     fn node(&mut self, slot: Slot<'_>, source: &Arc<Source>, node: &KdlNode, current: Option<Tree>) -> Tree {
         let place = Place::of(source, node.name().span());
-        if let Some(annotation) = node.ty() {
-            let at = Place::of(source, annotation.span());
-            match (annotation.value(), slot.kind) {
-                ("unset", Kind::Optional(_)) if node.entries().is_empty() && node.children().is_none() => {
-                    return Tree::new(Form::Unset, place);
-                }
-                ("unset", Kind::Optional(_)) => {
-                    self.errors.push(error::wrong_arguments(&place, "(unset)", "no value", node.entries().len()));
-                }
-                ("unset", _) => self.errors.push(error::bad_annotation(&at, "unset", "is for optional values")),
-                ("local", _) if slot.field.local => {}
-                ("local", _) => {
-                    let why = "is for settings that cannot change a number; this one can";
-                    self.errors.push(error::bad_annotation(&at, "local", why));
-                }
-                (other, _) => self.errors.push(error::bad_annotation(&at, other, "is not known before a node")),
-            }
+        if let Some(annotation) = node.ty()
+            && self.unset(slot, source, node, annotation)
+        {
+            return Tree::new(Form::Unset, place);
         }
         let arguments: Vec<_> = node.entries().iter().filter(|entry| entry.name().is_none()).collect();
         if let (Kind::Optional(_), [entry]) = (slot.kind, arguments.as_slice())
@@ -288,6 +275,25 @@ impl<'l> Layers<'l> {
                 self.arguments(slot.of(kind), source, &place, &arguments)
             }
         }
+    }
+
+    /// Checks what stands before a node: whether it takes the value away.
+    fn unset(&mut self, slot: Slot<'_>, source: &Arc<Source>, node: &KdlNode, annotation: &KdlIdentifier) -> bool {
+        let at = Place::of(source, annotation.span());
+        let bare = node.entries().is_empty() && node.children().is_none();
+        let error = match (annotation.value(), slot.kind) {
+            ("unset", Kind::Optional(_)) if bare => return true,
+            ("unset", Kind::Optional(_)) => error::bad_annotation(&at, "unset", "takes the value away: none can follow"),
+            ("unset", _) => error::bad_annotation(&at, "unset", "is for optional values"),
+            ("local", _) if slot.field.local => return false,
+            ("local", _) => {
+                let why = "is for settings that cannot change a number; this one can";
+                error::bad_annotation(&at, "local", why)
+            }
+            (other, _) => error::bad_annotation(&at, other, "is not known before a node"),
+        };
+        self.errors.push(error);
+        annotation.value() == "unset"
     }
 
     fn section(

@@ -272,5 +272,5 @@ fn named<'s, 't>(all: &'s [Spot<'t>], key: &str) -> Vec<&'s Spot<'t>> {
 
 /// A value in the list of candidates.
 fn shown(tree: Option<&Tree>) -> String {
-    tree.map_or_else(|| "not set".to_owned(), |tree| super::show::inline(tree))
+    tree.map_or_else(|| "not set".to_owned(), super::show::inline)
 }

@@ -50,15 +50,14 @@ pub(super) fn names(alternatives: &[Alternative]) -> String {
 
 /// The fields of a body: those of its section or alternative, and those common to all alternatives.
 #[derive(Clone, Copy, Debug)]
-pub struct Fields(pub &'static [Field], pub &'static [Field]);
+pub(super) struct Fields(pub(super) &'static [Field], pub(super) &'static [Field]);
 
 impl Fields {
-    pub fn iter(self) -> impl Iterator<Item = &'static Field> {
+    pub(super) fn iter(self) -> impl Iterator<Item = &'static Field> {
         self.0.iter().chain(self.1)
     }
 
-    #[must_use]
-    pub fn find(self, name: &str) -> Option<&'static Field> {
+    pub(super) fn find(self, name: &str) -> Option<&'static Field> {
         self.iter().find(|field| field.name == name)
     }
 }

@@ -120,9 +120,10 @@ impl<'t> Rules<'t> {
             if let ([Value::Int(rows), Value::Int(columns)], Some(boxes)) =
                 (sides.as_slice(), self.int(&format!("{task}.boxes")))
             {
-                let message = format!("{boxes} boxes, their targets and the player do not fit into {rows} x {columns}");
-                let help = "the outer cells are walls";
-                self.demand((rows - 2) * (columns - 2) > 2 * boxes, &size, &message, help);
+                let most = (rows - 3) * ((columns - 2) / 3);
+                let message = format!("{rows} x {columns} has no room for {boxes} boxes");
+                let help = format!("the outer cells are walls: this size holds up to {most} boxes");
+                self.demand(boxes <= most, &size, &message, &help);
             }
         }
         let symbols = format!("{task}.symbols");
