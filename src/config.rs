@@ -39,7 +39,7 @@ pub trait Reader {
 }
 
 /// Which documents make the tree.
-pub enum Origin<'a> {
+pub enum Top<'a> {
     /// An experiment's document, with all that it builds on.
     Experiment(&'a str),
     /// A part alone.
@@ -63,18 +63,18 @@ pub struct Resolved {
 /// Every mistake in any of the documents and overrides.
 pub fn resolve(
     root: &'static [Field],
-    origin: &Origin<'_>,
+    top: &Top<'_>,
     overrides: &[String],
     reader: &dyn Reader,
 ) -> Result<Resolved, Diagnostics> {
     let mut documents = document::Documents::new(reader);
-    let name = match origin {
-        Origin::Experiment(path) => documents.experiment(path, None),
-        Origin::Part(path) => {
+    let name = match top {
+        Top::Experiment(path) => documents.experiment(path, None),
+        Top::Part(path) => {
             documents.part(path, None);
             None
         }
-        Origin::Block(source, nodes) => {
+        Top::Block(source, nodes) => {
             documents.text(source, nodes);
             None
         }
@@ -96,15 +96,12 @@ pub fn resolve(
     Ok(Resolved { name, body, short_names })
 }
 
-/// Parses a document within the language's limits on size and depth.
+/// Parses a document of any size that this program wrote.
 ///
 /// # Errors
 /// What is wrong with its syntax.
 pub fn parse(source: &Arc<Source>) -> Result<kdl::KdlDocument, Diagnostics> {
-    document::parse(source).map_err(|errors| match Diagnostics::check(errors) {
-        Err(diagnostics) => diagnostics,
-        Ok(()) => Diagnostic::rule(None, "this is no KDL", "").into(),
-    })
+    document::read(source).map_err(Diagnostics::of)
 }
 
 /// A field of a section.
@@ -125,7 +122,11 @@ pub struct Field {
 pub enum Kind {
     Bool,
     /// An integer of the Rust type named, within its bounds.
-    Int { name: &'static str, min: i128, max: i128 },
+    Int {
+        name: &'static str,
+        min: i128,
+        max: i128,
+    },
     /// A finite f64.
     Float,
     Text,
@@ -141,7 +142,11 @@ pub enum Kind {
     Optional(&'static Kind),
     Section(&'static [Field]),
     /// One of some named groups of fields; `common` fields stand beside those of every alternative.
-    Variant { family: &'static str, alternatives: &'static [Alternative], common: &'static [Field] },
+    Variant {
+        family: &'static str,
+        alternatives: &'static [Alternative],
+        common: &'static [Field],
+    },
 }
 
 /// A member of a variant.
@@ -162,14 +167,23 @@ pub enum Value {
     Float(f64),
     Text(String),
     /// Bytes read from outside and the path that named them.
-    Input { text: String, path: Option<String> },
+    Input {
+        text: String,
+        path: Option<String>,
+    },
     /// A folder outside, by path, and the digest of its content.
-    Folder { path: String, digest: String },
+    Folder {
+        path: String,
+        digest: String,
+    },
     List(Vec<Value>),
     /// An optional value that is absent.
     Unset,
     Section(BTreeMap<&'static str, Value>),
-    Variant { name: &'static str, fields: BTreeMap<&'static str, Value> },
+    Variant {
+        name: &'static str,
+        fields: BTreeMap<&'static str, Value>,
+    },
 }
 
 /// A type that a resolved value becomes.
@@ -399,7 +413,9 @@ macro_rules! kebab_name {
 
 /// The first of its arguments: an optional one before its default.
 macro_rules! first {
-    ($first:expr $(, $rest:expr)* $(,)?) => { $first };
+    ($first:expr $(, $rest:expr)* $(,)?) => {
+        $first
+    };
 }
 
 pub(crate) use {choice, first, kebab_name, section, variants};

@@ -12,6 +12,10 @@ use super::{Field, Kind, Place, Reader, Source};
 const SIZE_MAX: usize = 1 << 20;
 /// Braces within braces.
 const DEPTH_MAX: usize = 32;
+/// Characters that comments are made of.
+const COMMENT_MARKS_MAX: usize = 100_000;
+/// Bytes of the parser's stack, which the system gives as they are touched.
+const STACK: usize = 1 << 28;
 /// Nodes of a document.
 const NODES_MAX: usize = 10_000;
 
@@ -42,28 +46,49 @@ pub(super) struct Documents<'r> {
     open: Vec<(String, Option<Place>)>,
 }
 
-/// Parses a document within the limits.
+/// Parses a document that a person wrote, within the limits.
 pub(super) fn parse(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>> {
-    let whole = Place::new(source, 0, 0);
+    let large = |what| Err(vec![error::too_large(&Place::new(source, 0, 0), what)]);
+    let marks = |marks: &[u8]| source.text.bytes().filter(|byte| marks.contains(byte)).count();
     if source.text.len() > SIZE_MAX {
-        return Err(vec![error::too_large(&whole, "more than 1 MiB")]);
+        return large("more than 1 MiB");
     }
+    if marks(b"{}") > 2 * NODES_MAX {
+        return large("more than 20,000 braces");
+    }
+    if marks(b"*/") > COMMENT_MARKS_MAX {
+        return large("more than 100,000 stars and slashes");
+    }
+    let document = read(source)?;
+    if count(&document) > NODES_MAX { large("more than 10,000 nodes") } else { Ok(document) }
+}
+
+/// Parses a document of any size.
+pub(super) fn read(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>> {
     if let Some(at) = too_deep(&source.text) {
         return Err(vec![error::too_large(&Place::new(source, at, 1), "nested deeper than 32")]);
     }
-    let document = KdlDocument::parse_v2(&source.text).map_err(|error| {
+    on_a_deep_stack(&source.text).map_err(|error| {
         let show = |diagnostic: &kdl::KdlDiagnostic| {
             let message = diagnostic.message.as_deref().unwrap_or("this is no KDL");
             let label = diagnostic.label.as_deref().unwrap_or("here");
             error::syntax(&Place::of(source, diagnostic.span), message, label)
                 .help(diagnostic.help.clone().unwrap_or_default())
         };
-        error.diagnostics.iter().map(show).collect::<Vec<_>>()
-    })?;
-    if count(&document) > NODES_MAX {
-        return Err(vec![error::too_large(&whole, "more than 10,000 nodes")]);
-    }
-    Ok(document)
+        // One slip can set off a mistake on every later line.
+        error.diagnostics.iter().take(20).map(show).collect()
+    })
+}
+
+/// The parser calls itself for every stray brace and every star of a comment.
+fn on_a_deep_stack(text: &str) -> Result<KdlDocument, kdl::KdlError> {
+    std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || KdlDocument::parse_v2(text));
+        match parser {
+            Ok(parser) => parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => KdlDocument::parse_v2(text),
+        }
+    })
 }
 
 fn count(document: &KdlDocument) -> usize {
@@ -203,7 +228,9 @@ impl<'r> Documents<'r> {
                         let wrong = error::not_first(&here, word);
                         self.errors.push(wrong.help("what a document builds on comes first; its own nodes win"));
                     }
-                    if word == "extends" && let Some(first) = extended.replace(here.clone()) {
+                    if word == "extends"
+                        && let Some(first) = extended.replace(here.clone())
+                    {
                         self.errors.push(error::duplicate(&here, &first, word));
                         continue;
                     }

@@ -1,10 +1,11 @@
 //! Every mistake that the language knows, each with its place and a hint.
 
 use std::fmt;
+use std::sync::Arc;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
-use super::Place;
+use super::{Place, Source};
 
 /// One mistake.
 #[derive(Debug)]
@@ -46,7 +47,11 @@ impl Diagnostic {
     #[must_use]
     pub fn unknown_experiment(name: &str, paths: &[String]) -> Self {
         let all: Vec<_> = paths.iter().map(|path| super::document::document_name(path)).collect();
-        Self::new("unknown-document", format!("there is no experiment \"{name}\"")).help(choices(name, "experiments", &all))
+        Self::new("unknown-document", format!("there is no experiment \"{name}\"")).help(choices(
+            name,
+            "experiments",
+            &all,
+        ))
     }
 
     /// The kind of mistake, such as `unknown-key`.
@@ -66,7 +71,7 @@ impl Diagnostic {
         let home = self.place()?;
         let mut lines = Vec::new();
         for (place, label) in &self.labels {
-            if !std::sync::Arc::ptr_eq(&place.source, &home.source) {
+            if !Arc::ptr_eq(&place.source, &home.source) {
                 lines.push(format!("{}: {label}", place.origin()));
             }
         }
@@ -107,7 +112,7 @@ impl miette::Diagnostic for Diagnostic {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.advice().map(|advice| Box::new(advice) as Box<dyn fmt::Display>)
+        self.advice().map(|advice| Box::new(wrapped(&advice)) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -116,31 +121,65 @@ impl miette::Diagnostic for Diagnostic {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let home = self.place()?;
-        let here = self.labels.iter().filter(|(place, _)| std::sync::Arc::ptr_eq(&place.source, &home.source));
+        let here = self.labels.iter().filter(|(place, _)| Arc::ptr_eq(&place.source, &home.source));
         Some(Box::new(here.map(|(place, label)| LabeledSpan::new_with_span(Some(label.clone()), place.span()))))
     }
 }
 
-/// All mistakes of a request, in the order in which they were met. Never empty.
+/// Breaks long lines at blanks: left to itself, the renderer breaks names at their hyphens.
+fn wrapped(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut width = 0;
+        for word in line.split(' ') {
+            let long = width > 0 && width + word.chars().count() > 84;
+            if long {
+                width = 0;
+            }
+            out.push_str(if long {
+                "\n"
+            } else if width > 0 {
+                " "
+            } else {
+                ""
+            });
+            out.push_str(word);
+            width += word.chars().count() + 1;
+        }
+        out.push('\n');
+    }
+    out.trim_end().to_owned()
+}
+
+/// All mistakes of a request, text by text. Never empty.
 #[derive(Debug)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
     /// # Errors
-    /// If there is anything in `found`; what is in it twice is reported once.
+    /// If there is anything in `found`.
     pub fn check(found: Vec<Diagnostic>) -> Result<(), Self> {
-        let mut unique: Vec<Diagnostic> = Vec::new();
+        if found.is_empty() { Ok(()) } else { Err(Self::of(found)) }
+    }
+
+    /// Each mistake once, as one reads: text by text in the order in which they were met, each from its top.
+    pub(super) fn of(found: Vec<Diagnostic>) -> Self {
+        let mut texts: Vec<Arc<Source>> = Vec::new();
+        let mut sorted: Vec<((usize, usize), Diagnostic)> = Vec::new();
         for diagnostic in found {
-            let same = |other: &Diagnostic| {
-                other.code == diagnostic.code
-                    && other.message == diagnostic.message
-                    && other.place() == diagnostic.place()
-            };
-            if !unique.iter().any(same) {
-                unique.push(diagnostic);
-            }
+            let at = diagnostic.place().map_or((usize::MAX, 0), |place| {
+                let known = texts.iter().position(|text| Arc::ptr_eq(text, &place.source));
+                let text = known.unwrap_or_else(|| {
+                    texts.push(Arc::clone(&place.source));
+                    texts.len() - 1
+                });
+                (text, place.start())
+            });
+            sorted.push((at, diagnostic));
         }
-        if unique.is_empty() { Ok(()) } else { Err(Self(unique)) }
+        sorted.sort_by(|(at, a), (bt, b)| at.cmp(bt).then_with(|| a.message.cmp(&b.message)));
+        sorted.dedup_by(|(at, a), (bt, b)| at == bt && a.code == b.code && a.message == b.message);
+        Self(sorted.into_iter().map(|(_, diagnostic)| diagnostic).collect())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
@@ -192,7 +231,9 @@ impl From<Diagnostic> for Diagnostics {
 pub(super) fn did_you_mean(near: &[&str]) -> String {
     match near {
         [] => String::new(),
-        near => format!("did you mean {}? ", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+        near => {
+            format!("did you mean {}? ", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -243,7 +284,7 @@ mistakes! {
     override_of_section(place, path: &str) "override-of-section" "`{path}` has fields and no value of its own", "a section";
     several_values(place, path: &str) "several-values" "`{path}` takes one value", "several values";
     no_item(place, path: &str, count: usize)
-        "override-of-list" "`{path}` names a list of {count} nodes", "which of them?";
+        "override-of-list" "`{path}` names a list, now of {count} nodes", "a list of nodes";
 }
 
 /// The same key twice in one body, or twice on the command line.

@@ -143,7 +143,13 @@ impl<'l> Layers<'l> {
     }
 
     /// The member of a variant that the command line names.
-    pub(super) fn choose_named(&mut self, spot: (&'static Field, &'static Kind, &str), name: &str, place: &Place, current: Option<Tree>) -> Option<Tree> {
+    pub(super) fn choose_named(
+        &mut self,
+        spot: (&'static Field, &'static Kind, &str),
+        name: &str,
+        place: &Place,
+        current: Option<Tree>,
+    ) -> Option<Tree> {
         let (field, kind, path) = spot;
         self.choose(Slot { field, kind, path }, name, place, current)
     }
@@ -232,17 +238,20 @@ impl<'l> Layers<'l> {
         }
         let known: Vec<_> = scope.fields.iter().map(|field| field.name).collect();
         let near = schema::nearest(name, known.iter().copied());
-        let known = if known.is_empty() { "it has no keys".to_owned() } else { format!("known keys: {}", known.join(", ")) };
+        let known =
+            if known.is_empty() { "it has no keys".to_owned() } else { format!("known keys: {}", known.join(", ")) };
         let mut help = error::did_you_mean(&near);
         if near.is_empty() {
             let entries = schema::entries(self.root);
-            let exact = entries.iter().find(|entry| entry.field.name == schema::fold(name));
-            if let Some(home) = exact {
-                help = match home.path.rsplit_once('.') {
-                    Some((parent, _)) => format!("this key lives in `{parent}`; "),
-                    None => "this key stands at the top; ".to_owned(),
-                };
-            }
+            let exact = entries.iter().filter(|entry| entry.field.name == schema::fold(name));
+            let mut homes: Vec<_> =
+                exact.map(|entry| entry.path.rsplit_once('.').map_or("", |(parent, _)| parent)).collect();
+            homes.dedup();
+            help = match homes.as_slice() {
+                [] => String::new(),
+                ["", ..] => "this key stands at the top; ".to_owned(),
+                homes => format!("this key lives in `{}`; ", homes.join("`, `")),
+            };
         }
         error::unknown_key(place, name, &scope.title()).help(help + &known)
     }
@@ -283,7 +292,9 @@ impl<'l> Layers<'l> {
         let bare = node.entries().is_empty() && node.children().is_none();
         let error = match (annotation.value(), slot.kind) {
             ("unset", Kind::Optional(_)) if bare => return true,
-            ("unset", Kind::Optional(_)) => error::bad_annotation(&at, "unset", "takes the value away: none can follow"),
+            ("unset", Kind::Optional(_)) => {
+                error::bad_annotation(&at, "unset", "takes the value away: none can follow")
+            }
             ("unset", _) => error::bad_annotation(&at, "unset", "is for optional values"),
             ("local", _) if slot.field.local => return false,
             ("local", _) => {
@@ -352,7 +363,8 @@ impl<'l> Layers<'l> {
         }
         match (tree.form, slot.kind.present()) {
             (Form::Variant { name, mut fields }, Kind::Variant { family, alternatives, common }) => {
-                let own = alternatives.iter().find(|member| member.name == name).map_or(&[][..], |member| member.fields);
+                let own =
+                    alternatives.iter().find(|member| member.name == name).map_or(&[][..], |member| member.fields);
                 let variant = Some((*family, *alternatives, name));
                 let scope = Scope { fields: Fields(own, common), path: slot.path, variant };
                 self.node_body(&scope, &mut fields, source, node);
@@ -424,7 +436,9 @@ impl<'l> Layers<'l> {
             (None, literal) => scalar::check(slot.kind, slot.field.range, literal, &place),
             (Some(("ref", _)), KdlValue::String(path)) => return Tree::new(Form::Ref(path.clone()), place),
             (Some(("file", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Input) => self.file(path, &place),
-            (Some(("dir", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Folder) => self.folder(path, &place),
+            (Some(("dir", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Folder) => {
+                self.folder(path, &place)
+            }
             (Some((other, at)), _) => {
                 let why = match other {
                     "ref" => "takes the path of a value",

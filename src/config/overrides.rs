@@ -112,7 +112,9 @@ impl<'a, 'l> Overrides<'a, 'l> {
     /// Leads an assignment through the alias that it names, and adds what the alias chooses besides.
     fn expand(&self, mut assignment: Assignment, aliases: &[Alias], added: &mut Vec<Assignment>) -> Assignment {
         let exact = schema::entries(self.root).iter().any(|entry| entry.path == assignment.key);
-        let Some(alias) = aliases.iter().find(|alias| !exact && alias.name == assignment.key) else { return assignment };
+        let Some(alias) = aliases.iter().find(|alias| !exact && alias.name == assignment.key) else {
+            return assignment;
+        };
         for (key, text) in &alias.also {
             added.push(Assignment {
                 key: fold(key),
@@ -139,10 +141,11 @@ impl<'a, 'l> Overrides<'a, 'l> {
 
     fn next_variant(&self, pending: &[Assignment]) -> Option<(usize, Target)> {
         let all = spots(self.root, self.body);
-        let found = pending.iter().enumerate().filter_map(|(index, assignment)| match named(&all, &assignment.key)[..] {
-            [spot] => Some((index, Target::of(spot))).filter(|(_, target)| target.is_variant()),
-            _ => None,
-        });
+        let found =
+            pending.iter().enumerate().filter_map(|(index, assignment)| match named(&all, &assignment.key)[..] {
+                [spot] => Some((index, Target::of(spot))).filter(|(_, target)| target.is_variant()),
+                _ => None,
+            });
         found.min_by_key(|(index, target)| (target.steps.len(), *index))
     }
 

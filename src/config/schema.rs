@@ -29,7 +29,7 @@ impl Kind {
     pub(super) fn expected(&self) -> String {
         match self {
             Kind::Bool => "#true or #false".to_owned(),
-            Kind::Int { name, .. } => format!("an integer ({name})"),
+            Kind::Int { .. } => format!("an integer ({})", super::type_name(self)),
             Kind::Float => "a number".to_owned(),
             Kind::Text => "text".to_owned(),
             Kind::Input => "text or (file)\"path\"".to_owned(),
@@ -121,5 +121,6 @@ pub(super) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>
     let mut found: Vec<(f64, &str)> = names.into_iter().filter_map(near).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     found.dedup_by_key(|(_, name)| *name);
-    found.into_iter().take(3).map(|(_, name)| name).collect()
+    let best = found.first().map_or(0.0, |(likeness, _)| *likeness);
+    found.into_iter().filter(|(likeness, _)| *likeness > best - 0.06).take(3).map(|(_, name)| name).collect()
 }

@@ -5,11 +5,11 @@ use std::io;
 
 use kdl::KdlNode;
 
-use super::resolve::{Resolved, finish};
 use super::FIELDS;
+use super::resolve::{Resolved, finish};
 use crate::config::show::{kdl, quoted};
 use crate::config::tree::{Form, spots};
-use crate::config::{self, Diagnostic, Diagnostics, Origin, Place, Reader, Source, Value};
+use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Source, Top, Value};
 
 pub(super) fn show(run: &Resolved) -> String {
     let config = kdl(FIELDS, &run.tree, 1);
@@ -96,7 +96,7 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
     };
     let inputs = Locked::new(children("inputs")?);
     let overrides: Vec<String> = named("override").filter_map(first_text).map(str::to_owned).collect();
-    let mut resolved = config::resolve(FIELDS, &Origin::Block(&source, children("config")?), &[], &inputs)?;
+    let mut resolved = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs)?;
     resolved.name = Some(argument("experiment")?.to_owned());
     let run = finish(resolved, &overrides, true)?;
     let key = argument("key")?;

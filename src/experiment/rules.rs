@@ -81,7 +81,12 @@ impl<'t> Rules<'t> {
         let all = ["model.width", "model.heads", "model.kv-heads"].map(|path| self.int(path));
         let [Some(width), Some(heads), Some(kv)] = all else { return };
         let help = "each head has width / heads numbers, which rotary embedding turns in pairs";
-        self.demand(width % (2 * heads) == 0, "model.heads", &format!("width {width} is no even multiple of heads {heads}"), help);
+        self.demand(
+            width % (2 * heads) == 0,
+            "model.heads",
+            &format!("width {width} is no even multiple of heads {heads}"),
+            help,
+        );
         let help = "every key and value head serves the same number of query heads";
         self.demand(heads % kv == 0, "model.kv-heads", &format!("kv-heads {kv} does not divide heads {heads}"), help);
     }

@@ -1,4 +1,5 @@
 //! The language, the canonical text and the key.
+#![expect(clippy::unwrap_used, reason = "helpers of tests, too, fail by panicking")]
 
 mod epochs;
 mod errors;
@@ -115,7 +116,10 @@ fn a_lock_makes_the_same_run() {
         assert_eq!((again.id(), &again.config, &again.canon), (run.id(), &run.config, &run.canon));
         assert_eq!(again.overrides, run.overrides);
     }
-    let run = body("rollout { instruction (file)\"prompts/rules.txt\" }\nmodel \"pretrained\" { path (dir)\"prompts/rules.txt\" }", &[]);
+    let run = body(
+        "rollout { instruction (file)\"prompts/rules.txt\" }\nmodel \"pretrained\" { path (dir)\"prompts/rules.txt\" }",
+        &[],
+    );
     let run = run.unwrap();
     let again = experiment::from_lock(&run.lock()).unwrap();
     assert_eq!((again.id(), &again.config, &again.canon), (run.id(), &run.config, &run.canon));
@@ -138,8 +142,14 @@ fn layers() {
     // The own body wins over what it uses, and that over what it extends, whatever stands below.
     let files = Files::with(&[
         ("configs/long.kdl", "train { steps 7 }\nupdate { epochs 3 }\ndefaults { filter \"top-p\" { value 0.25 } }"),
-        ("experiments/parent.kdl", "experiment \"parent\" { extends \"base\"; alias \"t\" \"train.steps\"; task \"bandit\"; task \"frozen-lake\" }"),
-        ("experiments/test.kdl", "experiment \"test\" { extends \"parent\"; use \"long\"; update { epochs 4 }; filter \"top-p\" }"),
+        (
+            "experiments/parent.kdl",
+            "experiment \"parent\" { extends \"base\"; alias \"t\" \"train.steps\"; task \"bandit\"; task \"frozen-lake\" }",
+        ),
+        (
+            "experiments/test.kdl",
+            "experiment \"test\" { extends \"parent\"; use \"long\"; update { epochs 4 }; filter \"top-p\" }",
+        ),
     ]);
     let run = experiment::resolve_with("test", &[], &files).unwrap();
     assert_eq!((run.config.train.steps, run.config.update.epochs, run.config.task.len()), (7, 4, 2));

@@ -34,9 +34,8 @@ fn digest(family: &str, member: &str, members: &[&str]) -> Option<String> {
     for entry in std::fs::read_dir(root().join("golden").join(family)).ok()? {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let belongs = |member: &&&str| {
-            name.strip_prefix(**member).is_some_and(|rest| rest.starts_with('-') || rest == ".snap")
-        };
+        let belongs =
+            |member: &&&str| name.strip_prefix(**member).is_some_and(|rest| rest.starts_with('-') || rest == ".snap");
         let owner = members.iter().filter(belongs).max_by_key(|member| member.len());
         if name.ends_with(".snap") && owner == Some(&member) {
             files.insert(name, std::fs::read(path).unwrap());
@@ -61,7 +60,8 @@ fn a_golden_moves_with_its_epoch() {
         let Some(digest) = digest(family, member, &members) else { continue };
         let component = format!("{family}.{member}");
         let last = listed.nodes().iter().rfind(|node| node.name().value() == component);
-        let last = last.map(|node| (node.get(0).unwrap().as_integer().unwrap(), node.get(1).unwrap().as_string().unwrap()));
+        let last =
+            last.map(|node| (node.get(0).unwrap().as_integer().unwrap(), node.get(1).unwrap().as_string().unwrap()));
         match last {
             Some(last) if last == (i128::from(*epoch), digest.as_str()) => {}
             Some((old, _)) if old >= i128::from(*epoch) => {

@@ -50,7 +50,11 @@ fn values() {
     shows("unknown-variant", &["unknown-variant"; 2], body("filter \"topp\"\nwarm-start \"experts\" { seed 3 }", &[]));
     let annotated = "(u32)seed 1\neval every=(u64)1\n(local)train { steps (file)\"x\" }\n(unset)numerics";
     shows("bad-annotation", &["bad-annotation"; 5], body(annotated, &[]));
-    shows("unreadable", &["unreadable"; 2], body("rollout { system (file)\"prompts/no.txt\" }\nmodel \"pretrained\" path=(dir)\"models/no\"", &[]));
+    shows(
+        "unreadable",
+        &["unreadable"; 2],
+        body("rollout { system (file)\"prompts/no.txt\" }\nmodel \"pretrained\" path=(dir)\"models/no\"", &[]),
+    );
 }
 
 #[test]
@@ -67,14 +71,24 @@ fn documents() {
     shows("unknown-document", &["unknown-document"], document(unknown, &[]));
     shows("not-first", &["not-first"], body("use \"model/tiny\"", &[]));
     shows("wrapping-node", &["wrapping-node"], document("extends \"base\"\ntask \"bandit\"\n", &[]));
-    shows("wrapping-name", &["wrapping-node"], document("experiment \"a/b\" { extends \"base\"; task \"bandit\" }", &[]));
+    shows(
+        "wrapping-name",
+        &["wrapping-node"],
+        document("experiment \"a/b\" { extends \"base\"; task \"bandit\" }", &[]),
+    );
     let wrapped = Files::with(&[
         ("configs/wrapped.kdl", "experiment \"wrapped\" { seed 1 }\n"),
-        ("experiments/test.kdl", "experiment \"test\" {\n    extends \"base\"\n    use \"wrapped\"\n    task \"bandit\"\n}\n"),
+        (
+            "experiments/test.kdl",
+            "experiment \"test\" {\n    extends \"base\"\n    use \"wrapped\"\n    task \"bandit\"\n}\n",
+        ),
     ]);
     shows("wrapping-part", &["wrapping-node"], experiment::resolve_with("test", &[], &wrapped));
     let circle = Files::with(&[
-        ("experiments/test.kdl", "experiment \"test\" {\n    extends \"base\"\n    use \"one\"\n    task \"bandit\"\n}\n"),
+        (
+            "experiments/test.kdl",
+            "experiment \"test\" {\n    extends \"base\"\n    use \"one\"\n    task \"bandit\"\n}\n",
+        ),
         ("configs/one.kdl", "use \"two\"\n"),
         ("configs/two.kdl", "use \"one\"\n"),
     ]);
@@ -123,10 +137,14 @@ fn rules() {
 fn everything_wrong_is_reported_at_once() {
     let files = Files::with(&[
         ("configs/bad.kdl", "train { step 1 }\n"),
-        ("experiments/test.kdl", "experiment \"test\" {\n    extends \"base\"\n    use \"bad\"\n    task \"bandit\"\n    seed \"x\"\n}\n"),
+        (
+            "experiments/test.kdl",
+            "experiment \"test\" {\n    extends \"base\"\n    use \"bad\"\n    task \"bandit\"\n    seed \"x\"\n}\n",
+        ),
     ]);
     let errors = experiment::resolve_with("test", &strings(&["nope=1"]), &files).unwrap_err();
     let json = errors.json();
-    let places: Vec<_> = json.as_array().unwrap().iter().map(|error| format!("{}:{}", error["file"], error["line"])).collect();
+    let places: Vec<_> =
+        json.as_array().unwrap().iter().map(|error| format!("{}:{}", error["file"], error["line"])).collect();
     assert_eq!(places, ["\"configs/bad.kdl\":1", "\"experiments/test.kdl\":5", "\"command line\":1"]);
 }

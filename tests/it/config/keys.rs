@@ -25,7 +25,10 @@ fn what_does_not_matter_is_not_in_the_key() {
         body("note \"a remark\"\nalias \"s\" \"seed\"\nrollout max-turns=2 groups=4\nseed 3", &[]),
         body("", &["rollout.max_turns=2", "seed=3", "rollout.groups=4"]),
         body("seed 3\nrollout { groups 4; max-turns 2 }\n(local)execution { threads 7; log \"debug\" }", &[]),
-        body("seed 3\nrollout { groups (ref)rollout.max-actions; max-actions 4; max-turns 2 }", &["rollout.max-actions=10", "rollout.groups=4"]),
+        body(
+            "seed 3\nrollout { groups (ref)rollout.max-actions; max-actions 4; max-turns 2 }",
+            &["rollout.max-actions=10", "rollout.groups=4"],
+        ),
     ];
     for run in same {
         assert_eq!(run.unwrap().canon, plain.canon);
@@ -147,7 +150,8 @@ fn runs_share_a_warm_start_unless_it_would_differ() {
     for overrides in same {
         assert_eq!(warm(overrides), plain, "{overrides:?}");
     }
-    let other: [&[&str]; 4] = [&["warm-start.seed=9"], &["task.boxes=2"], &["model.width=64"], &["rollout.think=false"]];
+    let other: [&[&str]; 4] =
+        [&["warm-start.seed=9"], &["task.boxes=2"], &["model.width=64"], &["rollout.think=false"]];
     for overrides in other {
         assert_ne!(warm(overrides), plain, "{overrides:?}");
     }

@@ -8,10 +8,58 @@ use super::{Files, body};
 /// Pieces of the language, right and wrong.
 fn token() -> impl Strategy<Value = String> {
     let words = [
-        "experiment", "\"test\"", "extends", "use", "\"base\"", "\"test\"", "alias", "defaults", "task", "filter", "\"top-p\"",
-        "\"none\"", "value", "0.9", "seed", "1", "-1", "1e999", "#true", "#null", "{", "}", ";", "\n", "=", "(ref)", "(file)",
-        "(dir)", "(unset)", "(local)", "seed", "rollout", "train.steps", "\"sokoban\"", "size", "6", "/-", "\"", "#\"", "//",
-        "/*", "*/", "model", "\"pretrained\"", "path", "execution", "task.0.size", "\u{feff}", "√", "r", "eval", "steps",
+        "experiment",
+        "\"test\"",
+        "extends",
+        "use",
+        "\"base\"",
+        "\"test\"",
+        "alias",
+        "defaults",
+        "task",
+        "filter",
+        "\"top-p\"",
+        "\"none\"",
+        "value",
+        "0.9",
+        "seed",
+        "1",
+        "-1",
+        "1e999",
+        "#true",
+        "#null",
+        "{",
+        "}",
+        ";",
+        "\n",
+        "=",
+        "(ref)",
+        "(file)",
+        "(dir)",
+        "(unset)",
+        "(local)",
+        "seed",
+        "rollout",
+        "train.steps",
+        "\"sokoban\"",
+        "size",
+        "6",
+        "/-",
+        "\"",
+        "#\"",
+        "//",
+        "/*",
+        "*/",
+        "model",
+        "\"pretrained\"",
+        "path",
+        "execution",
+        "task.0.size",
+        "\u{feff}",
+        "√",
+        "r",
+        "eval",
+        "steps",
     ];
     prop_oneof![4 => prop::sample::select(words.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]
 }
@@ -46,6 +94,19 @@ proptest! {
         match body("", &arguments) {
             Ok(run) => prop_assert_eq!(experiment::from_lock(&run.lock()).unwrap().canon, run.canon),
             Err(errors) => prop_assert!(!errors.render(false).is_empty()),
+        }
+    }
+}
+
+#[test]
+fn long_nonsense() {
+    let pieces =
+        ["\"", "}", "{}", "a {}", "*", "/", "a ", "/-a ", "(a)", "a=1;", "#\"", "\"\"\"\n", "\\\n", "\u{0}", "true\n"];
+    for piece in pieces {
+        for text in [piece.repeat(4_000), format!("/*{}*/", piece.repeat(60_000))] {
+            if let Err(errors) = body(&text, &[]) {
+                assert!(!errors.render(false).is_empty());
+            }
         }
     }
 }
