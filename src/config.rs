@@ -80,6 +80,7 @@ pub fn resolve(
         }
     };
     let document::Documents { layers: texts, aliases, errors, .. } = documents;
+    let complete = errors.is_empty();
     let mut layers = layer::Layers::new(root, reader);
     layers.errors = errors;
     document::check_aliases(root, &aliases, &mut layers.errors);
@@ -89,7 +90,8 @@ pub fn resolve(
     let short_names = command.short_names;
     let mut errors = layers.errors;
     finish::follow_references(root, &mut body, &mut errors);
-    if let Some(top) = texts.last() {
+    // Where a document is not as it should be, what it may have given is not missed.
+    if let (true, Some(top)) = (complete, texts.last()) {
         finish::fill(root, &mut body, &top.place, &mut errors);
     }
     Diagnostics::check(errors)?;
@@ -274,12 +276,15 @@ pub const fn kebab<const N: usize>(name: &str) -> [u8; N] {
 
 /// Declares a group of fields: the struct, its description and its decoding.
 ///
-/// `section! { /// doc  pub struct TopP epoch 2 { /// doc  pub value: f64 where 0.0..=1.0, pub eps: f64, (local) pub x: bool } }`
+/// `section! { /// doc  pub struct TopP epoch 2 { /// doc  pub value: f64 where 0.0..=1.0, /// doc  (local) pub x: u32 } }`
 macro_rules! section {
     (
         $(#[doc = $doc:literal])+
         pub struct $name:ident $(epoch $epoch:literal)? {
-            $( $(#[doc = $field_doc:literal])+ $(($local:ident))? pub $field:ident : $type:ty $(where $low:literal ..= $high:literal)? ),* $(,)?
+            $(
+                $(#[doc = $field_doc:literal])+
+                $(($local:ident))? pub $field:ident : $type:ty $(where $low:literal ..= $high:literal)?
+            ),* $(,)?
         }
     ) => {
         $(#[doc = $doc])+
@@ -299,7 +304,10 @@ macro_rules! section {
 
             fn decode_fields(fields: &std::collections::BTreeMap<&'static str, $crate::config::Value>) -> Self {
                 let _ = fields;
-                $( let $field = <$type as $crate::config::Decode>::decode(&fields[$crate::config::kebab_name!($field)]); )*
+                $(
+                    let $field = &fields[$crate::config::kebab_name!($field)];
+                    let $field = <$type as $crate::config::Decode>::decode($field);
+                )*
                 Self { $($field),* }
             }
         }
@@ -369,7 +377,10 @@ macro_rules! variants {
 
 /// Declares a choice between names that carry nothing.
 macro_rules! choice {
-    ( $(#[doc = $doc:literal])+ pub enum $name:ident { $( $(#[doc = $arm_doc:literal])* $key:literal => $arm:ident ),+ $(,)? } ) => {
+    (
+        $(#[doc = $doc:literal])+
+        pub enum $name:ident { $( $(#[doc = $arm_doc:literal])* $key:literal => $arm:ident ),+ $(,)? }
+    ) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $( $(#[doc = $arm_doc])* $arm, )+ }

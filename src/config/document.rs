@@ -155,6 +155,10 @@ impl<'r> Documents<'r> {
     }
 
     fn wrapped(&mut self, source: &Arc<Source>, node: &KdlNode) -> Option<String> {
+        if let Some(annotation) = node.ty() {
+            let at = Place::of(source, annotation.span());
+            self.errors.push(error::bad_annotation(&at, annotation.value(), "is not known before an experiment"));
+        }
         let name = match node.entries() {
             [entry] if entry.name().is_none() => entry.value().as_string(),
             _ => None,
@@ -224,6 +228,7 @@ impl<'r> Documents<'r> {
             let here = Place::of(source, name.span());
             match name.value() {
                 word @ ("extends" | "use") => {
+                    self.bare(source, node);
                     if !head {
                         let wrong = error::not_first(&here, word);
                         self.errors.push(wrong.help("what a document builds on comes first; its own nodes win"));
@@ -282,8 +287,21 @@ impl<'r> Documents<'r> {
         }
     }
 
+    /// What the document says about itself has neither annotations nor children.
+    fn bare(&mut self, source: &Arc<Source>, node: &KdlNode) {
+        let annotations = node.ty().into_iter().chain(node.entries().iter().filter_map(kdl::KdlEntry::ty));
+        for annotation in annotations {
+            let at = Place::of(source, annotation.span());
+            self.errors.push(error::bad_annotation(&at, annotation.value(), "is not known here"));
+        }
+        if node.children().is_some() {
+            self.errors.push(error::not_a_block(&Place::of(source, node.name().span()), node.name().value()));
+        }
+    }
+
     fn alias(&mut self, source: &Arc<Source>, node: &KdlNode) {
         let place = Place::of(source, node.span());
+        self.bare(source, node);
         let arguments: Vec<_> = node.entries().iter().filter(|entry| entry.name().is_none()).collect();
         let texts: Vec<_> = arguments.iter().filter_map(|entry| entry.value().as_string()).collect();
         let ([name, path], 2) = (texts.as_slice(), arguments.len()) else {
@@ -302,7 +320,12 @@ impl<'r> Documents<'r> {
             entry.name().map(|name| (name.value().to_owned(), text))
         };
         let also = node.entries().iter().filter_map(also).collect();
-        self.aliases.retain(|alias| alias.name != fold(name));
+        let same = self.aliases.iter().position(|alias| alias.name == fold(name));
+        if let Some(first) = same.map(|index| self.aliases.remove(index).place)
+            && Arc::ptr_eq(&first.source, source)
+        {
+            self.errors.push(error::duplicate(&place, &first, name));
+        }
         self.aliases.push(Alias { name: fold(name), path: (*path).to_owned(), place, also });
     }
 }
@@ -317,6 +340,9 @@ pub(super) fn document_name(path: &str) -> &str {
 pub(super) fn check_aliases(root: &'static [Field], aliases: &[Alias], errors: &mut Vec<Diagnostic>) {
     let entries = schema::entries(root);
     for alias in aliases {
+        if entries.iter().any(|entry| entry.path == alias.name) {
+            errors.push(error::alias_hidden(&alias.place, &alias.name));
+        }
         for path in std::iter::once(&alias.path).chain(alias.also.iter().map(|(path, _)| path)) {
             // The schema knows repeated nodes without their numbers.
             let parts: Vec<_> = path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();

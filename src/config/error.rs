@@ -245,8 +245,9 @@ pub(super) fn choices(wanted: &str, what: &str, all: &[&str]) -> String {
 }
 
 macro_rules! mistakes {
-    ($( $(#[doc = $doc:literal])* $name:ident($place:ident $(, $arg:ident : $type:ty)*) $code:literal $message:literal, $label:literal ; )*) => { $(
-        $(#[doc = $doc])*
+    ($(
+        $name:ident($place:ident $(, $arg:ident : $type:ty)*) $code:literal $message:literal, $label:literal;
+    )*) => { $(
         pub(super) fn $name($place: &Place $(, $arg: $type)*) -> Diagnostic {
             Diagnostic::new($code, format!($message)).at($place, format!($label))
         }
@@ -260,12 +261,14 @@ mistakes! {
     unknown_key(place, key: &str, inside: &str) "unknown-key" "unknown key `{key}` in {inside}", "unknown key";
     other_variant(place, key: &str, family: &str, chosen: &str)
         "other-variant" "`{key}` is no field of {family} \"{chosen}\"", "belongs to another variant";
-    wrong_type(place, expected: &str, found: &str) "wrong-type" "expected {expected}, found {found}", "expected {expected}";
+    wrong_type(place, expected: &str, found: &str)
+        "wrong-type" "expected {expected}, found {found}", "expected {expected}";
     out_of_range(place, value: &str, low: &str, high: &str)
         "out-of-range" "{value} is out of range", "between {low} and {high}";
     non_finite(place) "non-finite" "a number must be finite", "not finite";
     missing(place, path: &str) "missing-key" "`{path}` is not set, and it has no default", "missing in here";
-    unknown_variant(place, family: &str, name: &str) "unknown-variant" "there is no {family} \"{name}\"", "unknown name";
+    unknown_variant(place, family: &str, name: &str)
+        "unknown-variant" "there is no {family} \"{name}\"", "unknown name";
     not_chosen(place, path: &str) "missing-key" "`{path}` is not chosen yet", "its fields need a name before them";
     unknown_document(place, name: &str) "unknown-document" "there is no \"{name}\"", "not found";
     not_first(place, name: &str) "not-first" "`{name}` stands after other nodes", "move it to the top";
@@ -277,11 +280,13 @@ mistakes! {
     ref_to_nothing(place, path: &str) "ref-to-nothing" "`{path}` is no value of this experiment", "refers to nothing";
     alias_to_nothing(place, path: &str) "alias-to-nothing" "`{path}` is no value of any experiment", "leads nowhere";
     alias_to_section(place, path: &str) "alias-to-section" "`{path}` is a section", "an alias stands for one value";
+    alias_hidden(place, name: &str) "alias-hidden" "`{name}` is a path, and a path comes before an alias", "never used";
     unreadable(place, path: &str, why: &str) "unreadable" "cannot read {path}: {why}", "named here";
     not_an_override(place, text: &str) "not-an-override" "`{text}` is no override", "no `=`";
     unknown_override(place, key: &str) "unknown-override" "no value is called `{key}`", "unknown name";
     ambiguous(place, key: &str) "ambiguous-name" "`{key}` may mean several values", "ambiguous";
-    override_of_section(place, path: &str) "override-of-section" "`{path}` has fields and no value of its own", "a section";
+    override_of_section(place, path: &str)
+        "override-of-section" "`{path}` has fields and no value of its own", "a section";
     several_values(place, path: &str) "several-values" "`{path}` takes one value", "several values";
     no_item(place, path: &str, count: usize)
         "override-of-list" "`{path}` names a list, now of {count} nodes", "a list of nodes";

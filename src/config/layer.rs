@@ -45,12 +45,12 @@ impl Scope<'_> {
     }
 }
 
-/// A field to be given: its description, and its path.
+/// A field to be given: its description, what is left of its kind, and its path.
 #[derive(Clone, Copy)]
-struct Slot<'s> {
-    field: &'static Field,
-    kind: &'static Kind,
-    path: &'s str,
+pub(super) struct Slot<'s> {
+    pub field: &'static Field,
+    pub kind: &'static Kind,
+    pub path: &'s str,
 }
 
 impl Slot<'_> {
@@ -82,8 +82,16 @@ impl<'l> Layers<'l> {
 
     /// Takes in a `defaults` node and checks every start in it, chosen later or not.
     fn start(&mut self, source: &'l Arc<Source>, defaults: &'l KdlNode) {
+        if !defaults.entries().is_empty() {
+            let place = Place::of(source, defaults.name().span());
+            self.errors.push(error::wrong_arguments(
+                &place,
+                "defaults",
+                "nodes and no value",
+                defaults.entries().len(),
+            ));
+        }
         let first = self.starts.len();
-        let entries = schema::entries(self.root);
         for node in defaults.children().map(KdlDocument::nodes).unwrap_or_default() {
             let place = Place::of(source, node.name().span());
             let field = node.name().value();
@@ -93,28 +101,33 @@ impl<'l> Layers<'l> {
                 None => self.errors.push(error::wrong_arguments(&place, field, "the name of a variant first", 0)),
             }
         }
+        let entries = schema::entries(self.root);
         for index in first..self.starts.len() {
-            let Start { field, member, node, .. } = self.starts[index];
-            let place = Place::of(source, node.name().span());
-            let called = || entries.iter().filter(|entry| entry.field.name == field);
-            let has = |entry: &&schema::Entry| match entry.field.kind.single() {
-                Kind::Variant { alternatives, .. } => alternatives.iter().any(|other| other.name == member),
-                _ => false,
-            };
-            if let Some(entry) = called().find(has).or_else(|| called().next()) {
-                let slot = Slot { field: entry.field, kind: entry.field.kind.single(), path: &entry.path };
-                self.choose(slot, member, &Place::of(source, node.entries()[0].span()), None);
-            } else {
-                let families = entries.iter().filter(|entry| matches!(entry.field.kind.single(), Kind::Variant { .. }));
-                let names: Vec<_> = families.map(|entry| entry.field.name).collect();
-                let near = schema::nearest(field, names.iter().copied());
-                self.errors.push(error::unknown_key(&place, field, "`defaults`").help(error::did_you_mean(&near)));
-            }
+            self.check_start(&entries, index);
         }
     }
 
+    fn check_start(&mut self, entries: &[schema::Entry], index: usize) {
+        let Start { field, member, source, node } = self.starts[index];
+        let called = || entries.iter().filter(|entry| entry.field.name == field);
+        let has = |entry: &&schema::Entry| match entry.field.kind.single() {
+            Kind::Variant { alternatives, .. } => alternatives.iter().any(|other| other.name == member),
+            _ => false,
+        };
+        if let Some(entry) = called().find(has).or_else(|| called().next()) {
+            let slot = Slot { field: entry.field, kind: entry.field.kind.single(), path: &entry.path };
+            self.choose(slot, member, &Place::of(source, node.entries()[0].span()), None);
+            return;
+        }
+        let families = entries.iter().filter(|entry| matches!(entry.field.kind.single(), Kind::Variant { .. }));
+        let names: Vec<_> = families.map(|entry| entry.field.name).collect();
+        let help = error::did_you_mean(&schema::nearest(field, names.iter().copied()));
+        let place = Place::of(source, node.name().span());
+        self.errors.push(error::unknown_key(&place, field, "`defaults`").help(help));
+    }
+
     /// Chooses a member: keeps the fields of the one already chosen, or else begins with its start.
-    fn choose(&mut self, slot: Slot<'_>, name: &str, place: &Place, current: Option<Tree>) -> Option<Tree> {
+    pub(super) fn choose(&mut self, slot: Slot<'_>, name: &str, place: &Place, current: Option<Tree>) -> Option<Tree> {
         let Kind::Variant { family, alternatives, common } = slot.kind.present() else {
             self.errors.push(error::wrong_type(place, &slot.kind.expected(), &format!("{name:?}")));
             return current;
@@ -140,18 +153,6 @@ impl<'l> Layers<'l> {
             }
         }
         Some(Tree::new(Form::Variant { name: member.name, fields }, place.clone()))
-    }
-
-    /// The member of a variant that the command line names.
-    pub(super) fn choose_named(
-        &mut self,
-        spot: (&'static Field, &'static Kind, &str),
-        name: &str,
-        place: &Place,
-        current: Option<Tree>,
-    ) -> Option<Tree> {
-        let (field, kind, path) = spot;
-        self.choose(Slot { field, kind, path }, name, place, current)
     }
 
     /// The properties and children of a node as fields.

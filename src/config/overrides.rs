@@ -2,7 +2,7 @@
 
 use super::document::Alias;
 use super::error::{self, Diagnostic};
-use super::layer::Layers;
+use super::layer::{Layers, Slot};
 use super::schema::{self, ends_with, fold};
 use super::tree::{self, Body, Form, Spot, Step, Tree, spots};
 use super::{Field, Kind, Place, Source};
@@ -186,10 +186,10 @@ impl<'a, 'l> Overrides<'a, 'l> {
             let place = &assignment.place;
             match target.kind.present() {
                 Kind::Variant { .. } if !(matches!(target.kind, Kind::Optional(_)) && text == "null") => {
-                    let spot = (target.field, target.kind, target.path.as_str());
+                    let slot = Slot { field: target.field, kind: target.kind, path: &target.path };
                     let broken = Tree::new(Form::Unset, place.clone());
                     let errors = layers.errors.len();
-                    let chosen = layers.choose_named(spot, text, &assignment.text_place, current).unwrap_or(broken);
+                    let chosen = layers.choose(slot, text, &assignment.text_place, current).unwrap_or(broken);
                     if layers.errors.len() > errors { chosen } else { Tree::new(chosen.form, place.clone()) }
                 }
                 Kind::Variant { .. } => Tree::new(Form::Unset, place.clone()),

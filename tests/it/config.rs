@@ -144,7 +144,8 @@ fn layers() {
         ("configs/long.kdl", "train { steps 7 }\nupdate { epochs 3 }\ndefaults { filter \"top-p\" { value 0.25 } }"),
         (
             "experiments/parent.kdl",
-            "experiment \"parent\" { extends \"base\"; alias \"t\" \"train.steps\"; task \"bandit\"; task \"frozen-lake\" }",
+            "experiment \"parent\" { extends \"base\"; alias \"t\" \"train.steps\"
+                task \"bandit\"; task \"frozen-lake\" }",
         ),
         (
             "experiments/test.kdl",

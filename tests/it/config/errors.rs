@@ -69,6 +69,12 @@ fn documents() {
     shows("syntax", &["syntax"; 2], body("rollout { think true }\nseed 1..5", &[]));
     let unknown = "experiment \"test\" {\n    extends \"base\"\n    use \"model/tyni\"\n    task \"bandit\"\n}";
     shows("unknown-document", &["unknown-document"], document(unknown, &[]));
+    let bases = "experiment \"test\" {\n    extends \"bsae\"\n    task \"bandit\"\n}\n";
+    shows("unknown-base", &["unknown-document"], document(bases, &[]));
+    let defaults =
+        "defaults 1 {\n    filtre \"top-p\"\n    filter\n    filter \"top\"\n    filter \"top-p\" { valeu 1 }\n}";
+    let codes = ["wrong-arguments", "unknown-key", "wrong-arguments", "unknown-variant", "unknown-key"];
+    shows("defaults", &codes, body(defaults, &[]));
     shows("not-first", &["not-first"], body("use \"model/tiny\"", &[]));
     shows("wrapping-node", &["wrapping-node"], document("extends \"base\"\ntask \"bandit\"\n", &[]));
     shows(
@@ -105,6 +111,9 @@ fn documents() {
 fn aliases() {
     shows("alias-to-nothing", &["alias-to-nothing"], body("alias \"lr\" \"update.learning_rat\"", &[]));
     shows("alias-to-section", &["alias-to-section"], body("alias \"u\" \"update\"", &[]));
+    shows("alias-hidden", &["alias-hidden"], body("alias \"seed\" \"train.steps\"", &[]));
+    let twice = "alias \"s\" \"seed\"\nalias \"s\" \"train.steps\" { x }";
+    shows("alias-twice", &["wrong-arguments", "duplicate-key"], body(twice, &[]));
     shows("alias-arguments", &["wrong-arguments"], body("alias \"lr\"", &[]));
 }
 
@@ -129,7 +138,9 @@ fn rules() {
     shows("rule-heads", &["rule"; 2], body("model \"tiny\" { heads 3; kv-heads 2 }", &[]));
     shows("rule-device", &["rule"], body("", &["device=cuda:0"]));
     shows("rule-tokens", &["rule"], body("rollout { max-response-tokens 2000 }", &[]));
-    let boards = "task \"sokoban\" { size 6 6 6 }\ntask \"sokoban\" { size 5 5; boxes 9 }\ntask \"sokoban\" { symbols \"#\" \"#\" }";
+    let boards = "task \"sokoban\" { size 6 6 6 }
+task \"sokoban\" { size 5 5; boxes 9 }
+task \"sokoban\" { symbols \"#\" \"#\" }";
     shows("rule-sokoban", &["rule"; 3], body(boards, &[]));
 }
 
