@@ -276,7 +276,17 @@ pub const fn kebab<const N: usize>(name: &str) -> [u8; N] {
 
 /// Declares a group of fields: the struct, its description and its decoding.
 ///
-/// `section! { /// doc  pub struct TopP epoch 2 { /// doc  pub value: f64 where 0.0..=1.0, /// doc  (local) pub x: u32 } }`
+/// ```text
+/// section! {
+///     /// Doc.
+///     pub struct TopP epoch 2 {
+///         /// Doc.
+///         pub value: f64 where 0.0..=1.0,
+///         /// Doc.
+///         (local) pub threads: u32,
+///     }
+/// }
+/// ```
 macro_rules! section {
     (
         $(#[doc = $doc:literal])+

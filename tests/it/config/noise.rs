@@ -69,7 +69,7 @@ fn tokens() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 700, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -85,6 +85,21 @@ proptest! {
         if let Err(errors) = body(&text, &[]) {
             prop_assert!(!errors.render(true).is_empty());
         }
+    }
+
+    #[test]
+    fn every_value_survives_its_lock(text in any::<String>(), penalty in -1000.0..=0.0, rate in 0.0..=1.0, seed in any::<u64>()) {
+        let typed = [
+            format!("rollout.system={text}"),
+            format!("action-separator={text}"),
+            format!("format-penalty={penalty:e}"),
+            format!("update.learning-rate={rate}"),
+            format!("seed={seed}"),
+        ];
+        let run = experiment::resolve("bandit", &typed, super::root()).unwrap();
+        prop_assert_eq!((run.config.rollout.format_penalty, run.config.update.learning_rate), (penalty, rate));
+        let again = experiment::from_lock(&run.lock()).unwrap();
+        prop_assert_eq!((again.config, again.canon, again.overrides), (run.config, run.canon, run.overrides));
     }
 
     #[test]
@@ -109,4 +124,13 @@ fn long_nonsense() {
             }
         }
     }
+}
+
+#[test]
+fn braces_in_texts_and_comments_are_no_depth() {
+    let open = "{".repeat(100);
+    let text = format!(
+        "note \"\\\"{open}\" #\"\"{open}\"#\n// {open}\n/* {open} /* */ {open} */\nnote \"\"\"\n{open}\n\"\"\""
+    );
+    body(&text, &[]).unwrap();
 }
