@@ -88,7 +88,9 @@ proptest! {
     }
 
     #[test]
-    fn every_value_survives_its_lock(text in any::<String>(), penalty in -1000.0..=0.0, rate in 0.0..=1.0, seed in any::<u64>()) {
+    fn every_value_survives_its_lock(
+        text in any::<String>(), penalty in -1000.0..=0.0, rate in 0.0..=1.0, seed in any::<u64>(),
+    ) {
         let typed = [
             format!("rollout.system={text}"),
             format!("action-separator={text}"),
@@ -129,8 +131,7 @@ fn long_nonsense() {
 #[test]
 fn braces_in_texts_and_comments_are_no_depth() {
     let open = "{".repeat(100);
-    let text = format!(
-        "note \"\\\"{open}\" #\"\"{open}\"#\n// {open}\n/* {open} /* */ {open} */\nnote \"\"\"\n{open}\n\"\"\""
-    );
-    body(&text, &[]).unwrap();
+    let texts = format!("note \"\\\"{open}\" #\"\"{open}\"#\nnote \"\"\"\n{open}\n\"\"\"");
+    let comments = format!("// {open}\n/* {open} /* */ {open} */");
+    body(&format!("{texts}\n{comments}"), &[]).unwrap();
 }
