@@ -160,7 +160,9 @@ section! {
 
 impl Decode for TaskConfig {
     const KIND: Kind = match EnvConfig::KIND {
-        Kind::Variant { family, alternatives, .. } => Kind::Variant { family, alternatives, common: TaskCommon::FIELDS },
+        Kind::Variant { family, alternatives, .. } => {
+            Kind::Variant { family, alternatives, common: TaskCommon::FIELDS }
+        }
         _ => unreachable!(),
     };
 

@@ -12,6 +12,10 @@ use super::{Field, Kind, Place, Reader, Source};
 const SIZE_MAX: usize = 1 << 20;
 /// Braces within braces.
 const DEPTH_MAX: usize = 32;
+/// Characters that comments are made of.
+const COMMENT_MARKS_MAX: usize = 100_000;
+/// Bytes of the parser's stack, which the system gives as they are touched.
+const STACK: usize = 1 << 28;
 /// Nodes of a document.
 const NODES_MAX: usize = 10_000;
 
@@ -42,28 +46,49 @@ pub(super) struct Documents<'r> {
     open: Vec<(String, Option<Place>)>,
 }
 
-/// Parses a document within the limits.
+/// Parses a document that a person wrote, within the limits.
 pub(super) fn parse(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>> {
-    let whole = Place::new(source, 0, 0);
+    let large = |what| Err(vec![error::too_large(&Place::new(source, 0, 0), what)]);
+    let marks = |marks: &[u8]| source.text.bytes().filter(|byte| marks.contains(byte)).count();
     if source.text.len() > SIZE_MAX {
-        return Err(vec![error::too_large(&whole, "more than 1 MiB")]);
+        return large("more than 1 MiB");
     }
+    if marks(b"{}") > 2 * NODES_MAX {
+        return large("more than 20,000 braces");
+    }
+    if marks(b"*/") > COMMENT_MARKS_MAX {
+        return large("more than 100,000 stars and slashes");
+    }
+    let document = read(source)?;
+    if count(&document) > NODES_MAX { large("more than 10,000 nodes") } else { Ok(document) }
+}
+
+/// Parses a document of any size.
+pub(super) fn read(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>> {
     if let Some(at) = too_deep(&source.text) {
         return Err(vec![error::too_large(&Place::new(source, at, 1), "nested deeper than 32")]);
     }
-    let document = KdlDocument::parse_v2(&source.text).map_err(|error| {
+    on_a_deep_stack(&source.text).map_err(|error| {
         let show = |diagnostic: &kdl::KdlDiagnostic| {
             let message = diagnostic.message.as_deref().unwrap_or("this is no KDL");
             let label = diagnostic.label.as_deref().unwrap_or("here");
             error::syntax(&Place::of(source, diagnostic.span), message, label)
                 .help(diagnostic.help.clone().unwrap_or_default())
         };
-        error.diagnostics.iter().map(show).collect::<Vec<_>>()
-    })?;
-    if count(&document) > NODES_MAX {
-        return Err(vec![error::too_large(&whole, "more than 10,000 nodes")]);
-    }
-    Ok(document)
+        // One slip can set off a mistake on every later line.
+        error.diagnostics.iter().take(20).map(show).collect()
+    })
+}
+
+/// The parser calls itself for every stray brace and every star of a comment.
+fn on_a_deep_stack(text: &str) -> Result<KdlDocument, kdl::KdlError> {
+    std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || KdlDocument::parse_v2(text));
+        match parser {
+            Ok(parser) => parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => KdlDocument::parse_v2(text),
+        }
+    })
 }
 
 fn count(document: &KdlDocument) -> usize {
@@ -130,6 +155,10 @@ impl<'r> Documents<'r> {
     }
 
     fn wrapped(&mut self, source: &Arc<Source>, node: &KdlNode) -> Option<String> {
+        if let Some(annotation) = node.ty() {
+            let at = Place::of(source, annotation.span());
+            self.errors.push(error::bad_annotation(&at, annotation.value(), "is not known before an experiment"));
+        }
         let name = match node.entries() {
             [entry] if entry.name().is_none() => entry.value().as_string(),
             _ => None,
@@ -199,11 +228,14 @@ impl<'r> Documents<'r> {
             let here = Place::of(source, name.span());
             match name.value() {
                 word @ ("extends" | "use") => {
+                    self.bare(source, node);
                     if !head {
                         let wrong = error::not_first(&here, word);
                         self.errors.push(wrong.help("what a document builds on comes first; its own nodes win"));
                     }
-                    if word == "extends" && let Some(first) = extended.replace(here.clone()) {
+                    if word == "extends"
+                        && let Some(first) = extended.replace(here.clone())
+                    {
                         self.errors.push(error::duplicate(&here, &first, word));
                         continue;
                     }
@@ -255,8 +287,21 @@ impl<'r> Documents<'r> {
         }
     }
 
+    /// What the document says about itself has neither annotations nor children.
+    fn bare(&mut self, source: &Arc<Source>, node: &KdlNode) {
+        let annotations = node.ty().into_iter().chain(node.entries().iter().filter_map(kdl::KdlEntry::ty));
+        for annotation in annotations {
+            let at = Place::of(source, annotation.span());
+            self.errors.push(error::bad_annotation(&at, annotation.value(), "is not known here"));
+        }
+        if node.children().is_some() {
+            self.errors.push(error::not_a_block(&Place::of(source, node.name().span()), node.name().value()));
+        }
+    }
+
     fn alias(&mut self, source: &Arc<Source>, node: &KdlNode) {
         let place = Place::of(source, node.span());
+        self.bare(source, node);
         let arguments: Vec<_> = node.entries().iter().filter(|entry| entry.name().is_none()).collect();
         let texts: Vec<_> = arguments.iter().filter_map(|entry| entry.value().as_string()).collect();
         let ([name, path], 2) = (texts.as_slice(), arguments.len()) else {
@@ -275,7 +320,12 @@ impl<'r> Documents<'r> {
             entry.name().map(|name| (name.value().to_owned(), text))
         };
         let also = node.entries().iter().filter_map(also).collect();
-        self.aliases.retain(|alias| alias.name != fold(name));
+        let same = self.aliases.iter().position(|alias| alias.name == fold(name));
+        if let Some(first) = same.map(|index| self.aliases.remove(index).place)
+            && Arc::ptr_eq(&first.source, source)
+        {
+            self.errors.push(error::duplicate(&place, &first, name));
+        }
         self.aliases.push(Alias { name: fold(name), path: (*path).to_owned(), place, also });
     }
 }
@@ -290,6 +340,9 @@ pub(super) fn document_name(path: &str) -> &str {
 pub(super) fn check_aliases(root: &'static [Field], aliases: &[Alias], errors: &mut Vec<Diagnostic>) {
     let entries = schema::entries(root);
     for alias in aliases {
+        if entries.iter().any(|entry| entry.path == alias.name) {
+            errors.push(error::alias_hidden(&alias.place, &alias.name));
+        }
         for path in std::iter::once(&alias.path).chain(alias.also.iter().map(|(path, _)| path)) {
             // The schema knows repeated nodes without their numbers.
             let parts: Vec<_> = path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();

@@ -1,10 +1,11 @@
 //! Every mistake that the language knows, each with its place and a hint.
 
 use std::fmt;
+use std::sync::Arc;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
-use super::Place;
+use super::{Place, Source};
 
 /// One mistake.
 #[derive(Debug)]
@@ -46,7 +47,11 @@ impl Diagnostic {
     #[must_use]
     pub fn unknown_experiment(name: &str, paths: &[String]) -> Self {
         let all: Vec<_> = paths.iter().map(|path| super::document::document_name(path)).collect();
-        Self::new("unknown-document", format!("there is no experiment \"{name}\"")).help(choices(name, "experiments", &all))
+        Self::new("unknown-document", format!("there is no experiment \"{name}\"")).help(choices(
+            name,
+            "experiments",
+            &all,
+        ))
     }
 
     /// The kind of mistake, such as `unknown-key`.
@@ -66,7 +71,7 @@ impl Diagnostic {
         let home = self.place()?;
         let mut lines = Vec::new();
         for (place, label) in &self.labels {
-            if !std::sync::Arc::ptr_eq(&place.source, &home.source) {
+            if !Arc::ptr_eq(&place.source, &home.source) {
                 lines.push(format!("{}: {label}", place.origin()));
             }
         }
@@ -107,7 +112,7 @@ impl miette::Diagnostic for Diagnostic {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.advice().map(|advice| Box::new(advice) as Box<dyn fmt::Display>)
+        self.advice().map(|advice| Box::new(wrapped(&advice)) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -116,34 +121,67 @@ impl miette::Diagnostic for Diagnostic {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let home = self.place()?;
-        let here = self.labels.iter().filter(|(place, _)| std::sync::Arc::ptr_eq(&place.source, &home.source));
+        let here = self.labels.iter().filter(|(place, _)| Arc::ptr_eq(&place.source, &home.source));
         Some(Box::new(here.map(|(place, label)| LabeledSpan::new_with_span(Some(label.clone()), place.span()))))
     }
 }
 
-/// All mistakes of a request, in the order in which they were met. Never empty.
+/// Breaks long lines at blanks: left to itself, the renderer breaks names at their hyphens.
+fn wrapped(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut width = 0;
+        for word in line.split(' ') {
+            let long = width > 0 && width + word.chars().count() > 84;
+            if long {
+                width = 0;
+            }
+            out.push_str(if long {
+                "\n"
+            } else if width > 0 {
+                " "
+            } else {
+                ""
+            });
+            out.push_str(word);
+            width += word.chars().count() + 1;
+        }
+        out.push('\n');
+    }
+    out.trim_end().to_owned()
+}
+
+/// All mistakes of a request, text by text. Never empty.
 #[derive(Debug)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
     /// # Errors
-    /// If there is anything in `found`; what is in it twice is reported once.
+    /// If there is anything in `found`.
     pub fn check(found: Vec<Diagnostic>) -> Result<(), Self> {
-        let mut unique: Vec<Diagnostic> = Vec::new();
-        for diagnostic in found {
-            let same = |other: &Diagnostic| {
-                other.code == diagnostic.code
-                    && other.message == diagnostic.message
-                    && other.place() == diagnostic.place()
-            };
-            if !unique.iter().any(same) {
-                unique.push(diagnostic);
-            }
-        }
-        if unique.is_empty() { Ok(()) } else { Err(Self(unique)) }
+        if found.is_empty() { Ok(()) } else { Err(Self::of(found)) }
     }
 
-    #[must_use]
+    /// Each mistake once, as one reads: text by text in the order in which they were met, each from its top.
+    pub(super) fn of(found: Vec<Diagnostic>) -> Self {
+        let mut texts: Vec<Arc<Source>> = Vec::new();
+        let mut sorted: Vec<((usize, usize), Diagnostic)> = Vec::new();
+        for diagnostic in found {
+            let at = diagnostic.place().map_or((usize::MAX, 0), |place| {
+                let known = texts.iter().position(|text| Arc::ptr_eq(text, &place.source));
+                let text = known.unwrap_or_else(|| {
+                    texts.push(Arc::clone(&place.source));
+                    texts.len() - 1
+                });
+                (text, place.start())
+            });
+            sorted.push((at, diagnostic));
+        }
+        sorted.sort_by(|(at, a), (bt, b)| at.cmp(bt).then_with(|| a.message.cmp(&b.message)));
+        sorted.dedup_by(|(at, a), (bt, b)| at == bt && a.code == b.code && a.message == b.message);
+        Self(sorted.into_iter().map(|(_, diagnostic)| diagnostic).collect())
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter()
     }
@@ -193,7 +231,9 @@ impl From<Diagnostic> for Diagnostics {
 pub(super) fn did_you_mean(near: &[&str]) -> String {
     match near {
         [] => String::new(),
-        near => format!("did you mean {}? ", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+        near => {
+            format!("did you mean {}? ", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -205,8 +245,9 @@ pub(super) fn choices(wanted: &str, what: &str, all: &[&str]) -> String {
 }
 
 macro_rules! mistakes {
-    ($( $(#[doc = $doc:literal])* $name:ident($place:ident $(, $arg:ident : $type:ty)*) $code:literal $message:literal, $label:literal ; )*) => { $(
-        $(#[doc = $doc])*
+    ($(
+        $name:ident($place:ident $(, $arg:ident : $type:ty)*) $code:literal $message:literal, $label:literal;
+    )*) => { $(
         pub(super) fn $name($place: &Place $(, $arg: $type)*) -> Diagnostic {
             Diagnostic::new($code, format!($message)).at($place, format!($label))
         }
@@ -220,12 +261,14 @@ mistakes! {
     unknown_key(place, key: &str, inside: &str) "unknown-key" "unknown key `{key}` in {inside}", "unknown key";
     other_variant(place, key: &str, family: &str, chosen: &str)
         "other-variant" "`{key}` is no field of {family} \"{chosen}\"", "belongs to another variant";
-    wrong_type(place, expected: &str, found: &str) "wrong-type" "expected {expected}, found {found}", "expected {expected}";
+    wrong_type(place, expected: &str, found: &str)
+        "wrong-type" "expected {expected}, found {found}", "expected {expected}";
     out_of_range(place, value: &str, low: &str, high: &str)
         "out-of-range" "{value} is out of range", "between {low} and {high}";
     non_finite(place) "non-finite" "a number must be finite", "not finite";
     missing(place, path: &str) "missing-key" "`{path}` is not set, and it has no default", "missing in here";
-    unknown_variant(place, family: &str, name: &str) "unknown-variant" "there is no {family} \"{name}\"", "unknown name";
+    unknown_variant(place, family: &str, name: &str)
+        "unknown-variant" "there is no {family} \"{name}\"", "unknown name";
     not_chosen(place, path: &str) "missing-key" "`{path}` is not chosen yet", "its fields need a name before them";
     unknown_document(place, name: &str) "unknown-document" "there is no \"{name}\"", "not found";
     not_first(place, name: &str) "not-first" "`{name}` stands after other nodes", "move it to the top";
@@ -237,14 +280,16 @@ mistakes! {
     ref_to_nothing(place, path: &str) "ref-to-nothing" "`{path}` is no value of this experiment", "refers to nothing";
     alias_to_nothing(place, path: &str) "alias-to-nothing" "`{path}` is no value of any experiment", "leads nowhere";
     alias_to_section(place, path: &str) "alias-to-section" "`{path}` is a section", "an alias stands for one value";
+    alias_hidden(place, name: &str) "alias-hidden" "`{name}` is a path, and a path comes before an alias", "never used";
     unreadable(place, path: &str, why: &str) "unreadable" "cannot read {path}: {why}", "named here";
     not_an_override(place, text: &str) "not-an-override" "`{text}` is no override", "no `=`";
     unknown_override(place, key: &str) "unknown-override" "no value is called `{key}`", "unknown name";
     ambiguous(place, key: &str) "ambiguous-name" "`{key}` may mean several values", "ambiguous";
-    override_of_section(place, path: &str) "override-of-section" "`{path}` has fields and no value of its own", "a section";
+    override_of_section(place, path: &str)
+        "override-of-section" "`{path}` has fields and no value of its own", "a section";
     several_values(place, path: &str) "several-values" "`{path}` takes one value", "several values";
     no_item(place, path: &str, count: usize)
-        "override-of-list" "`{path}` names a list of {count} nodes", "which of them?";
+        "override-of-list" "`{path}` names a list, now of {count} nodes", "a list of nodes";
 }
 
 /// The same key twice in one body, or twice on the command line.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
+use kdl::{KdlDocument, KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 
 use super::document::Layer;
 use super::error::{self, Diagnostic};
@@ -45,12 +45,12 @@ impl Scope<'_> {
     }
 }
 
-/// A field to be given: its description, and its path.
+/// A field to be given: its description, what is left of its kind, and its path.
 #[derive(Clone, Copy)]
-struct Slot<'s> {
-    field: &'static Field,
-    kind: &'static Kind,
-    path: &'s str,
+pub(super) struct Slot<'s> {
+    pub field: &'static Field,
+    pub kind: &'static Kind,
+    pub path: &'s str,
 }
 
 impl Slot<'_> {
@@ -82,8 +82,16 @@ impl<'l> Layers<'l> {
 
     /// Takes in a `defaults` node and checks every start in it, chosen later or not.
     fn start(&mut self, source: &'l Arc<Source>, defaults: &'l KdlNode) {
+        if !defaults.entries().is_empty() {
+            let place = Place::of(source, defaults.name().span());
+            self.errors.push(error::wrong_arguments(
+                &place,
+                "defaults",
+                "nodes and no value",
+                defaults.entries().len(),
+            ));
+        }
         let first = self.starts.len();
-        let entries = schema::entries(self.root);
         for node in defaults.children().map(KdlDocument::nodes).unwrap_or_default() {
             let place = Place::of(source, node.name().span());
             let field = node.name().value();
@@ -93,28 +101,33 @@ impl<'l> Layers<'l> {
                 None => self.errors.push(error::wrong_arguments(&place, field, "the name of a variant first", 0)),
             }
         }
+        let entries = schema::entries(self.root);
         for index in first..self.starts.len() {
-            let Start { field, member, node, .. } = self.starts[index];
-            let place = Place::of(source, node.name().span());
-            let called = || entries.iter().filter(|entry| entry.field.name == field);
-            let has = |entry: &&schema::Entry| match entry.field.kind.single() {
-                Kind::Variant { alternatives, .. } => alternatives.iter().any(|other| other.name == member),
-                _ => false,
-            };
-            if let Some(entry) = called().find(has).or_else(|| called().next()) {
-                let slot = Slot { field: entry.field, kind: entry.field.kind.single(), path: &entry.path };
-                self.choose(slot, member, &Place::of(source, node.entries()[0].span()), None);
-            } else {
-                let families = entries.iter().filter(|entry| matches!(entry.field.kind.single(), Kind::Variant { .. }));
-                let names: Vec<_> = families.map(|entry| entry.field.name).collect();
-                let near = schema::nearest(field, names.iter().copied());
-                self.errors.push(error::unknown_key(&place, field, "`defaults`").help(error::did_you_mean(&near)));
-            }
+            self.check_start(&entries, index);
         }
     }
 
+    fn check_start(&mut self, entries: &[schema::Entry], index: usize) {
+        let Start { field, member, source, node } = self.starts[index];
+        let called = || entries.iter().filter(|entry| entry.field.name == field);
+        let has = |entry: &&schema::Entry| match entry.field.kind.single() {
+            Kind::Variant { alternatives, .. } => alternatives.iter().any(|other| other.name == member),
+            _ => false,
+        };
+        if let Some(entry) = called().find(has).or_else(|| called().next()) {
+            let slot = Slot { field: entry.field, kind: entry.field.kind.single(), path: &entry.path };
+            self.choose(slot, member, &Place::of(source, node.entries()[0].span()), None);
+            return;
+        }
+        let families = entries.iter().filter(|entry| matches!(entry.field.kind.single(), Kind::Variant { .. }));
+        let names: Vec<_> = families.map(|entry| entry.field.name).collect();
+        let help = error::did_you_mean(&schema::nearest(field, names.iter().copied()));
+        let place = Place::of(source, node.name().span());
+        self.errors.push(error::unknown_key(&place, field, "`defaults`").help(help));
+    }
+
     /// Chooses a member: keeps the fields of the one already chosen, or else begins with its start.
-    fn choose(&mut self, slot: Slot<'_>, name: &str, place: &Place, current: Option<Tree>) -> Option<Tree> {
+    pub(super) fn choose(&mut self, slot: Slot<'_>, name: &str, place: &Place, current: Option<Tree>) -> Option<Tree> {
         let Kind::Variant { family, alternatives, common } = slot.kind.present() else {
             self.errors.push(error::wrong_type(place, &slot.kind.expected(), &format!("{name:?}")));
             return current;
@@ -140,12 +153,6 @@ impl<'l> Layers<'l> {
             }
         }
         Some(Tree::new(Form::Variant { name: member.name, fields }, place.clone()))
-    }
-
-    /// The member of a variant that the command line names.
-    pub(super) fn choose_named(&mut self, spot: (&'static Field, &'static Kind, &str), name: &str, place: &Place, current: Option<Tree>) -> Option<Tree> {
-        let (field, kind, path) = spot;
-        self.choose(Slot { field, kind, path }, name, place, current)
     }
 
     /// The properties and children of a node as fields.
@@ -232,17 +239,20 @@ impl<'l> Layers<'l> {
         }
         let known: Vec<_> = scope.fields.iter().map(|field| field.name).collect();
         let near = schema::nearest(name, known.iter().copied());
-        let known = if known.is_empty() { "it has no keys".to_owned() } else { format!("known keys: {}", known.join(", ")) };
+        let known =
+            if known.is_empty() { "it has no keys".to_owned() } else { format!("known keys: {}", known.join(", ")) };
         let mut help = error::did_you_mean(&near);
         if near.is_empty() {
             let entries = schema::entries(self.root);
-            let exact = entries.iter().find(|entry| entry.field.name == schema::fold(name));
-            if let Some(home) = exact {
-                help = match home.path.rsplit_once('.') {
-                    Some((parent, _)) => format!("this key lives in `{parent}`; "),
-                    None => "this key stands at the top; ".to_owned(),
-                };
-            }
+            let exact = entries.iter().filter(|entry| entry.field.name == schema::fold(name));
+            let mut homes: Vec<_> =
+                exact.map(|entry| entry.path.rsplit_once('.').map_or("", |(parent, _)| parent)).collect();
+            homes.dedup();
+            help = match homes.as_slice() {
+                [] => String::new(),
+                ["", ..] => "this key stands at the top; ".to_owned(),
+                homes => format!("this key lives in `{}`; ", homes.join("`, `")),
+            };
         }
         error::unknown_key(place, name, &scope.title()).help(help + &known)
     }
@@ -250,23 +260,10 @@ impl<'l> Layers<'l> {
     /// A field given by a node.
     fn node(&mut self, slot: Slot<'_>, source: &Arc<Source>, node: &KdlNode, current: Option<Tree>) -> Tree {
         let place = Place::of(source, node.name().span());
-        if let Some(annotation) = node.ty() {
-            let at = Place::of(source, annotation.span());
-            match (annotation.value(), slot.kind) {
-                ("unset", Kind::Optional(_)) if node.entries().is_empty() && node.children().is_none() => {
-                    return Tree::new(Form::Unset, place);
-                }
-                ("unset", Kind::Optional(_)) => {
-                    self.errors.push(error::wrong_arguments(&place, "(unset)", "no value", node.entries().len()));
-                }
-                ("unset", _) => self.errors.push(error::bad_annotation(&at, "unset", "is for optional values")),
-                ("local", _) if slot.field.local => {}
-                ("local", _) => {
-                    let why = "is for settings that cannot change a number; this one can";
-                    self.errors.push(error::bad_annotation(&at, "local", why));
-                }
-                (other, _) => self.errors.push(error::bad_annotation(&at, other, "is not known before a node")),
-            }
+        if let Some(annotation) = node.ty()
+            && self.unset(slot, source, node, annotation)
+        {
+            return Tree::new(Form::Unset, place);
         }
         let arguments: Vec<_> = node.entries().iter().filter(|entry| entry.name().is_none()).collect();
         if let (Kind::Optional(_), [entry]) = (slot.kind, arguments.as_slice())
@@ -288,6 +285,27 @@ impl<'l> Layers<'l> {
                 self.arguments(slot.of(kind), source, &place, &arguments)
             }
         }
+    }
+
+    /// Checks what stands before a node: whether it takes the value away.
+    fn unset(&mut self, slot: Slot<'_>, source: &Arc<Source>, node: &KdlNode, annotation: &KdlIdentifier) -> bool {
+        let at = Place::of(source, annotation.span());
+        let bare = node.entries().is_empty() && node.children().is_none();
+        let error = match (annotation.value(), slot.kind) {
+            ("unset", Kind::Optional(_)) if bare => return true,
+            ("unset", Kind::Optional(_)) => {
+                error::bad_annotation(&at, "unset", "takes the value away: none can follow")
+            }
+            ("unset", _) => error::bad_annotation(&at, "unset", "is for optional values"),
+            ("local", _) if slot.field.local => return false,
+            ("local", _) => {
+                let why = "is for settings that cannot change a number; this one can";
+                error::bad_annotation(&at, "local", why)
+            }
+            (other, _) => error::bad_annotation(&at, other, "is not known before a node"),
+        };
+        self.errors.push(error);
+        annotation.value() == "unset"
     }
 
     fn section(
@@ -346,7 +364,8 @@ impl<'l> Layers<'l> {
         }
         match (tree.form, slot.kind.present()) {
             (Form::Variant { name, mut fields }, Kind::Variant { family, alternatives, common }) => {
-                let own = alternatives.iter().find(|member| member.name == name).map_or(&[][..], |member| member.fields);
+                let own =
+                    alternatives.iter().find(|member| member.name == name).map_or(&[][..], |member| member.fields);
                 let variant = Some((*family, *alternatives, name));
                 let scope = Scope { fields: Fields(own, common), path: slot.path, variant };
                 self.node_body(&scope, &mut fields, source, node);
@@ -418,7 +437,9 @@ impl<'l> Layers<'l> {
             (None, literal) => scalar::check(slot.kind, slot.field.range, literal, &place),
             (Some(("ref", _)), KdlValue::String(path)) => return Tree::new(Form::Ref(path.clone()), place),
             (Some(("file", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Input) => self.file(path, &place),
-            (Some(("dir", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Folder) => self.folder(path, &place),
+            (Some(("dir", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Folder) => {
+                self.folder(path, &place)
+            }
             (Some((other, at)), _) => {
                 let why = match other {
                     "ref" => "takes the path of a value",

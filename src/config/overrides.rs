@@ -2,7 +2,7 @@
 
 use super::document::Alias;
 use super::error::{self, Diagnostic};
-use super::layer::Layers;
+use super::layer::{Layers, Slot};
 use super::schema::{self, ends_with, fold};
 use super::tree::{self, Body, Form, Spot, Step, Tree, spots};
 use super::{Field, Kind, Place, Source};
@@ -112,7 +112,9 @@ impl<'a, 'l> Overrides<'a, 'l> {
     /// Leads an assignment through the alias that it names, and adds what the alias chooses besides.
     fn expand(&self, mut assignment: Assignment, aliases: &[Alias], added: &mut Vec<Assignment>) -> Assignment {
         let exact = schema::entries(self.root).iter().any(|entry| entry.path == assignment.key);
-        let Some(alias) = aliases.iter().find(|alias| !exact && alias.name == assignment.key) else { return assignment };
+        let Some(alias) = aliases.iter().find(|alias| !exact && alias.name == assignment.key) else {
+            return assignment;
+        };
         for (key, text) in &alias.also {
             added.push(Assignment {
                 key: fold(key),
@@ -139,10 +141,11 @@ impl<'a, 'l> Overrides<'a, 'l> {
 
     fn next_variant(&self, pending: &[Assignment]) -> Option<(usize, Target)> {
         let all = spots(self.root, self.body);
-        let found = pending.iter().enumerate().filter_map(|(index, assignment)| match named(&all, &assignment.key)[..] {
-            [spot] => Some((index, Target::of(spot))).filter(|(_, target)| target.is_variant()),
-            _ => None,
-        });
+        let found =
+            pending.iter().enumerate().filter_map(|(index, assignment)| match named(&all, &assignment.key)[..] {
+                [spot] => Some((index, Target::of(spot))).filter(|(_, target)| target.is_variant()),
+                _ => None,
+            });
         found.min_by_key(|(index, target)| (target.steps.len(), *index))
     }
 
@@ -183,10 +186,10 @@ impl<'a, 'l> Overrides<'a, 'l> {
             let place = &assignment.place;
             match target.kind.present() {
                 Kind::Variant { .. } if !(matches!(target.kind, Kind::Optional(_)) && text == "null") => {
-                    let spot = (target.field, target.kind, target.path.as_str());
+                    let slot = Slot { field: target.field, kind: target.kind, path: &target.path };
                     let broken = Tree::new(Form::Unset, place.clone());
                     let errors = layers.errors.len();
-                    let chosen = layers.choose_named(spot, text, &assignment.text_place, current).unwrap_or(broken);
+                    let chosen = layers.choose(slot, text, &assignment.text_place, current).unwrap_or(broken);
                     if layers.errors.len() > errors { chosen } else { Tree::new(chosen.form, place.clone()) }
                 }
                 Kind::Variant { .. } => Tree::new(Form::Unset, place.clone()),
@@ -272,5 +275,5 @@ fn named<'s, 't>(all: &'s [Spot<'t>], key: &str) -> Vec<&'s Spot<'t>> {
 
 /// A value in the list of candidates.
 fn shown(tree: Option<&Tree>) -> String {
-    tree.map_or_else(|| "not set".to_owned(), |tree| super::show::inline(tree))
+    tree.map_or_else(|| "not set".to_owned(), super::show::inline)
 }

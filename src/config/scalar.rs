@@ -44,7 +44,9 @@ pub(super) fn check(kind: &Kind, range: Range, literal: &KdlValue, place: &Place
         (Kind::Float, KdlValue::Float(value)) => float(*value, range, place),
         (Kind::Text, KdlValue::String(text)) => Ok(Value::Text(text.clone())),
         (Kind::Input, KdlValue::String(text)) => Ok(Value::Input { text: text.clone(), path: None }),
-        (Kind::Choice(names), KdlValue::String(text)) if names.contains(&text.as_str()) => Ok(Value::Text(text.clone())),
+        (Kind::Choice(names), KdlValue::String(text)) if names.contains(&text.as_str()) => {
+            Ok(Value::Text(text.clone()))
+        }
         (Kind::Choice(names), KdlValue::String(text)) => {
             Err(wrong(kind, literal, place).help(error::did_you_mean(&nearest(text, names.iter().copied()))))
         }
@@ -83,7 +85,9 @@ fn found(literal: &KdlValue) -> String {
 fn hint(kind: &Kind, literal: &KdlValue) -> &'static str {
     match (kind, literal) {
         (Kind::Bool, KdlValue::String(text)) if text == "true" || text == "false" => "write #true or #false",
-        (Kind::Int { .. } | Kind::Float, KdlValue::String(_)) => "numbers stand without quotes",
+        (Kind::Int { .. } | Kind::Float, KdlValue::String(text)) if text.parse::<f64>().is_ok() => {
+            "numbers stand without quotes"
+        }
         (Kind::Int { .. }, KdlValue::Float(_)) => "write it without a fraction and without an exponent",
         (Kind::Folder, KdlValue::String(_)) => "a folder is given as (dir)\"path\"",
         _ => "",

@@ -29,7 +29,7 @@ impl Kind {
     pub(super) fn expected(&self) -> String {
         match self {
             Kind::Bool => "#true or #false".to_owned(),
-            Kind::Int { name, .. } => format!("an integer ({name})"),
+            Kind::Int { .. } => format!("an integer ({})", super::type_name(self)),
             Kind::Float => "a number".to_owned(),
             Kind::Text => "text".to_owned(),
             Kind::Input => "text or (file)\"path\"".to_owned(),
@@ -50,15 +50,14 @@ pub(super) fn names(alternatives: &[Alternative]) -> String {
 
 /// The fields of a body: those of its section or alternative, and those common to all alternatives.
 #[derive(Clone, Copy, Debug)]
-pub struct Fields(pub &'static [Field], pub &'static [Field]);
+pub(super) struct Fields(pub(super) &'static [Field], pub(super) &'static [Field]);
 
 impl Fields {
-    pub fn iter(self) -> impl Iterator<Item = &'static Field> {
+    pub(super) fn iter(self) -> impl Iterator<Item = &'static Field> {
         self.0.iter().chain(self.1)
     }
 
-    #[must_use]
-    pub fn find(self, name: &str) -> Option<&'static Field> {
+    pub(super) fn find(self, name: &str) -> Option<&'static Field> {
         self.iter().find(|field| field.name == name)
     }
 }
@@ -122,5 +121,6 @@ pub(super) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>
     let mut found: Vec<(f64, &str)> = names.into_iter().filter_map(near).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     found.dedup_by_key(|(_, name)| *name);
-    found.into_iter().take(3).map(|(_, name)| name).collect()
+    let best = found.first().map_or(0.0, |(likeness, _)| *likeness);
+    found.into_iter().filter(|(likeness, _)| *likeness > best - 0.06).take(3).map(|(_, name)| name).collect()
 }

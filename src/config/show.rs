@@ -23,7 +23,8 @@ pub fn kdl(root: &'static [Field], body: &Body, indent: usize) -> String {
         if let Some(origin) = origin {
             let pad = width.saturating_sub(text.chars().count());
             // A line break would end the comment.
-            let origin = origin.replace(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{85}'), " ");
+            let origin =
+                origin.replace(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{85}'), " ");
             out.push_str(&format!("{:pad$}  // {origin}", ""));
         }
         out.push('\n');

@@ -26,9 +26,11 @@ impl Source {
         let mut starts = Vec::with_capacity(arguments.len());
         let mut text = String::new();
         for argument in arguments {
+            if !starts.is_empty() {
+                text.push(' ');
+            }
             starts.push(text.len());
             text.push_str(argument);
-            text.push(' ');
         }
         let source = Arc::new(Self { name: "command line".to_owned(), text, arguments: starts });
         let place = |(&start, argument): (&usize, &String)| Place::new(&source, start, argument.len());
@@ -101,6 +103,11 @@ impl Place {
             0 => format!("{}:{}", self.source.name, self.line()),
             number => format!("override {number}"),
         }
+    }
+
+    /// Where it starts, in bytes.
+    pub(super) fn start(&self) -> usize {
+        self.start
     }
 
     pub(super) fn span(&self) -> SourceSpan {

@@ -26,7 +26,10 @@ pub enum Form {
     Unset,
     List(Vec<Tree>),
     Section(Body),
-    Variant { name: &'static str, fields: Body },
+    Variant {
+        name: &'static str,
+        fields: Body,
+    },
 }
 
 impl Tree {
@@ -138,13 +141,7 @@ fn visit_body<'t>(fields: Fields, body: Option<&'t Body>, at: &At, found: &mut V
     }
 }
 
-fn visit<'t>(
-    field: &'static Field,
-    kind: &'static Kind,
-    tree: Option<&'t Tree>,
-    at: &At,
-    found: &mut Vec<Spot<'t>>,
-) {
+fn visit<'t>(field: &'static Field, kind: &'static Kind, tree: Option<&'t Tree>, at: &At, found: &mut Vec<Spot<'t>>) {
     let (steps, path, short) = (at.steps.clone(), at.path.clone(), at.short.clone());
     found.push(Spot { steps, path, short, field, kind, local: at.local, tree });
     match (kind.present(), tree.map(|tree| &tree.form)) {

@@ -17,7 +17,6 @@ pub const FILES: &[(&str, &str)] = embedded![
 ];
 
 /// The text of the document of that path.
-#[must_use]
-pub fn find(path: &str) -> Option<&'static str> {
+pub(super) fn find(path: &str) -> Option<&'static str> {
     FILES.iter().find(|(name, _)| *name == path).map(|(_, text)| *text)
 }

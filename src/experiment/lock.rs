@@ -1,15 +1,15 @@
 //! A run written down, and read back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use kdl::KdlNode;
 
-use super::resolve::{Resolved, finish};
 use super::FIELDS;
+use super::resolve::{Resolved, finish};
 use crate::config::show::{kdl, quoted};
 use crate::config::tree::{Form, spots};
-use crate::config::{self, Diagnostic, Diagnostics, Origin, Place, Reader, Source, Value};
+use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Source, Top, Value};
 
 pub(super) fn show(run: &Resolved) -> String {
     let config = kdl(FIELDS, &run.tree, 1);
@@ -44,7 +44,7 @@ pub(super) fn lock(run: &Resolved) -> String {
 /// One node for each file and folder, once, with the text if asked for.
 fn inputs(run: &Resolved, indent: usize, texts: bool) -> String {
     let pad = "    ".repeat(indent);
-    let mut nodes = BTreeMap::new();
+    let mut nodes = BTreeSet::new();
     for spot in spots(FIELDS, &run.tree) {
         match spot.tree.map(|tree| &tree.form) {
             Some(Form::Scalar(Value::Input { text, path: Some(path) })) => {
@@ -53,15 +53,15 @@ fn inputs(run: &Resolved, indent: usize, texts: bool) -> String {
                 if texts {
                     node.push_str(&format!(" {{\n{pad}    text {}\n{pad}}}", raw(text)));
                 }
-                nodes.insert(path, node);
+                nodes.insert(node);
             }
             Some(Form::Scalar(Value::Folder { path, digest })) => {
-                nodes.insert(path, format!("{pad}folder {} blake3=\"{digest}\"", quoted(path)));
+                nodes.insert(format!("{pad}folder {} blake3=\"{digest}\"", quoted(path)));
             }
             _ => {}
         }
     }
-    nodes.into_values().map(|node| node + "\n").collect()
+    nodes.into_iter().map(|node| node + "\n").collect()
 }
 
 /// A raw string where the text can stand in one as it is, or else a quoted one.
@@ -96,7 +96,7 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
     };
     let inputs = Locked::new(children("inputs")?);
     let overrides: Vec<String> = named("override").filter_map(first_text).map(str::to_owned).collect();
-    let mut resolved = config::resolve(FIELDS, &Origin::Block(&source, children("config")?), &[], &inputs)?;
+    let mut resolved = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs)?;
     resolved.name = Some(argument("experiment")?.to_owned());
     let run = finish(resolved, &overrides, true)?;
     let key = argument("key")?;

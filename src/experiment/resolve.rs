@@ -7,7 +7,7 @@ use serde_json::json;
 use super::identity::{self, COMPONENTS, Key, RunId};
 use super::{FIELDS, Outside, ResolvedConfig, lock, rules};
 use crate::config::tree::{self, Body, Form, spots};
-use crate::config::{self, Diagnostic, Diagnostics, Origin, Reader, Section, ShortName, Value};
+use crate::config::{self, Diagnostic, Diagnostics, Reader, Section, ShortName, Top, Value};
 
 /// A run as it was asked for: its values, where each came from, and its identity.
 #[derive(Clone, Debug)]
@@ -39,11 +39,7 @@ pub fn resolve(name_or_path: &str, overrides: &[String], root: &Path) -> Result<
 ///
 /// # Errors
 /// Every mistake in its documents and in the overrides.
-pub fn resolve_with(
-    name_or_path: &str,
-    overrides: &[String],
-    reader: &dyn Reader,
-) -> Result<Resolved, Diagnostics> {
+pub fn resolve_with(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
     let path = if name_or_path.ends_with(".kdl") {
         name_or_path.to_owned()
     } else {
@@ -54,7 +50,7 @@ pub fn resolve_with(
         }
         path
     };
-    let resolved = config::resolve(FIELDS, &Origin::Experiment(&path), overrides, reader)?;
+    let resolved = config::resolve(FIELDS, &Top::Experiment(&path), overrides, reader)?;
     finish(resolved, overrides, true)
 }
 
@@ -64,7 +60,7 @@ pub fn resolve_with(
 /// Every mistake in it and in the overrides.
 pub fn resolve_base(overrides: &[String], root: &Path) -> Result<Resolved, Diagnostics> {
     let reader = Outside::new(root);
-    let resolved = config::resolve(FIELDS, &Origin::Part("configs/base.kdl"), overrides, &reader)?;
+    let resolved = config::resolve(FIELDS, &Top::Part("configs/base.kdl"), overrides, &reader)?;
     finish(resolved, overrides, false)
 }
 
@@ -132,7 +128,8 @@ impl Resolved {
                 inputs.push(json!({"path": spot.path, "folder": folder, "blake3": digest}));
             }
             let kind = config::type_name(spot.kind);
-            values.insert(spot.path, json!({"type": kind, "value": value, "origin": tree.origin(), "local": spot.local}));
+            values
+                .insert(spot.path, json!({"type": kind, "value": value, "origin": tree.origin(), "local": spot.local}));
         }
         let short = |name: &ShortName| json!({"typed": name.typed, "path": name.path, "alias": name.alias});
         json!({

@@ -81,7 +81,12 @@ impl<'t> Rules<'t> {
         let all = ["model.width", "model.heads", "model.kv-heads"].map(|path| self.int(path));
         let [Some(width), Some(heads), Some(kv)] = all else { return };
         let help = "each head has width / heads numbers, which rotary embedding turns in pairs";
-        self.demand(width % (2 * heads) == 0, "model.heads", &format!("width {width} is no even multiple of heads {heads}"), help);
+        self.demand(
+            width % (2 * heads) == 0,
+            "model.heads",
+            &format!("width {width} is no even multiple of heads {heads}"),
+            help,
+        );
         let help = "every key and value head serves the same number of query heads";
         self.demand(heads % kv == 0, "model.kv-heads", &format!("kv-heads {kv} does not divide heads {heads}"), help);
     }
@@ -120,9 +125,10 @@ impl<'t> Rules<'t> {
             if let ([Value::Int(rows), Value::Int(columns)], Some(boxes)) =
                 (sides.as_slice(), self.int(&format!("{task}.boxes")))
             {
-                let message = format!("{boxes} boxes, their targets and the player do not fit into {rows} x {columns}");
-                let help = "the outer cells are walls";
-                self.demand((rows - 2) * (columns - 2) > 2 * boxes, &size, &message, help);
+                let most = (rows - 3) * ((columns - 2) / 3);
+                let message = format!("{rows} x {columns} has no room for {boxes} boxes");
+                let help = format!("the outer cells are walls: this size holds up to {most} boxes");
+                self.demand(boxes <= most, &size, &message, &help);
             }
         }
         let symbols = format!("{task}.symbols");
