@@ -67,8 +67,8 @@ impl<'a> Batch<'a> {
         self.rows[rows].iter().map(|row| row.span.len()).collect()
     }
 
-    /// The batch in mini-batches of `size` rows, in order; the last may be smaller. A group that is cut by the boundary of
-    /// two mini-batches is a shard in each.
+    /// The batch in mini-batches of `size` rows, in order; the last may be smaller. A group that is cut by the boundary
+    /// of two mini-batches is a shard in each.
     #[must_use]
     pub fn mini_batches(&self, size: usize) -> Vec<MiniBatch> {
         let starts = (0..self.rows.len()).step_by(size.max(1));

@@ -1,7 +1,7 @@
 //! Replay: an update's arithmetic on recorded episodes, without a model.
 //!
-//! Everything that a step decides after its episodes are played: scores, group statistics, the filter's verdict with its
-//! reason, advantages, weights, and the loss where new log-probs are recorded. All kept rows are one mini-batch.
+//! Everything that a step decides after its episodes are played: scores, group statistics, the filter's verdict with
+//! its reason, advantages, weights, and the loss where new log-probs are recorded. All kept rows are one mini-batch.
 //! The window is the file's.
 
 mod table;

@@ -1,4 +1,4 @@
-//! Top-p over groups: RAGEN's rollout filter (Wang et al. 2025, arXiv:2504.20073, section 3.3; `rollout_filter.py`).
+//! Top-p over groups: RAGEN's rollout filter (Wang et al. 2025, arXiv:2504.20073; `rollout_filter.py`).
 //!
 //! Candidates are walked from the largest (or smallest) score on. Linear mass: the walk ends as soon as the scores
 //! gathered reach value · Σ scores − eps. Softmax mass: as soon as the probabilities softmax(±score) gathered reach
@@ -11,9 +11,9 @@
 //! - Linear mass over a score that can be negative is refused with the config. Given such scores all the same, this
 //!   function does what RAGEN's does: a score of at most 0 adds nothing, and a sum that is not reached keeps nothing.
 //!
-//! As there: a linear step of nothing but zeros keeps nothing even with `include-zero` (unless the value is 1); the same goes
-//! for `keep "smallest"` where a candidate's score is 0, which ends the walk at once (so that wants `include-zero #false`);
-//! and `eps` is taken off in units of the score.
+//! As there: a linear step of nothing but zeros keeps nothing even with `include-zero` (unless the value is 1); the same
+//! goes for `keep "smallest"` where a candidate's score is 0, which ends the walk at once (so that wants
+//! `include-zero #false`); and `eps` is taken off in units of the score.
 
 use super::{Dropped, Outcome, Score};
 use crate::config::{choice, section};

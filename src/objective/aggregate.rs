@@ -8,8 +8,8 @@
 //!   (with micro-batches of one row, `token-mean` is `seq-mean-token-mean`).
 //! - A row without response tokens counts in no mean; there it is NaN or counts, depending on the version.
 //! - No 1e-8 in a denominator.
-//! - The width of `seq-mean-token-sum-norm` is a constant of the config, not the padded width of whatever came together.
-//!   As there, and despite the name, the sum is not divided by the number of rows.
+//! - The width of `seq-mean-token-sum-norm` is a constant of the config, not the padded width of whatever came
+//!   together. As there, and despite the name, the sum is not divided by the number of rows.
 
 use crate::config::{section, variants};
 

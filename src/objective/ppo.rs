@@ -1,12 +1,12 @@
-//! PPO's clipped surrogate (Schulman et al. 2017, arXiv:1707.06347, eq. 7), with separate bounds (DAPO's clip-higher, Yu et
-//! al. 2025, arXiv:2503.14476) and the dual clip (Ye et al. 2020, arXiv:1912.09729, eq. 5), and an entropy bonus.
+//! PPO's clipped surrogate (Schulman et al. 2017, arXiv:1707.06347, eq. 7), with separate bounds (DAPO's clip-higher,
+//! Yu et al. 2025, arXiv:2503.14476) and the dual clip (Ye et al. 2020, arXiv:1912.09729), and an entropy bonus.
 //!
 //! For a token, with ρ = exp(clamp(log π − log π_old, ±20)):
 //! m = max(−Aρ, −A·clip(ρ, 1 − low, 1 + high)); for A < 0, min(m, −A·dual). The loss is Σ w·m − entropy-coef · Σ w·H.
 //!
 //! How it differs from verl and RAGEN: old log-probs are the sampled ones, never recomputed; weights come from global
-//! counts (see [`super::aggregate`]); the dual clip can be left out. The clamp at ±20 is theirs: beyond it the derivative
-//! is 0, and so it is wherever a bound holds.
+//! counts (see [`super::aggregate`]); the dual clip can be left out. The clamp at ±20 is theirs: beyond it the
+//! derivative is 0, and so it is wherever a bound holds.
 
 use super::{AggregateConfig, Loss, Terms, Tokens};
 use crate::config::section;

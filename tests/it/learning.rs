@@ -1,5 +1,5 @@
-//! The pure parts of learning: worked cases on plain numbers, contracts of every filter, estimator and objective, and the
-//! update on a learner that only listens.
+//! The pure parts of learning: worked cases on plain numbers, contracts of every filter, estimator and objective, and
+//! the update on a learner that only listens.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 #![expect(clippy::single_range_in_vec_init, reason = "a row may have one response, a mini-batch one shard")]
@@ -250,8 +250,8 @@ proptest! {
 
     #[test]
     fn constant_groups_have_no_advantage(
-        score in -1e6..1e6f64, rows in prop::collection::vec(1..5usize, 2..9), std in any::<bool>(), by_row in any::<bool>(),
-        raw in any::<bool>(),
+        score in -1e6..1e6f64, rows in prop::collection::vec(1..5usize, 2..9), std in any::<bool>(),
+        by_row in any::<bool>(), raw in any::<bool>(),
     ) {
         let unit = if by_row { Unit::Row } else { Unit::Trajectory };
         let config = Grpo { std, unit, lone: if raw { Lone::Raw } else { Lone::Zero }, epsilon: 0.0, ..GRPO };

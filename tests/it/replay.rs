@@ -368,8 +368,8 @@ fn golden_mask() {
     let records = episode::read(&episodes("mask-t13")).unwrap();
     let replayed = run("mask-t13", &NONE, &GRPO, &PPO);
     let mut out = String::from(
-        "RAGEN T13's dialogue, its padding aside. [F] The mask is on sampled content and its end token alone: not on the\n\
-         role, the newline or the next turn's start, as RAGEN's is.\n\
+        "RAGEN T13's dialogue, its padding aside. [F] The mask is on sampled content and its end token alone: not on\n\
+         the role, the newline or the next turn's start, as RAGEN's is.\n\
          mask-t13.jsonl: scores 10.8 and -0.2, so advantages +-1/sqrt 2; ten sampled tokens weigh 0.1 each.\n",
     );
     for (row, record) in replayed.rows.iter().zip(&records) {
@@ -389,7 +389,8 @@ fn golden_mask() {
 
 #[test]
 fn golden_loss() {
-    let case = "verl-agent TC18, high 0.28, advantages 1 and -1: policy (-1.016667 + 1.375) / 2, clipped (2 + 2) / 12, 1 / 12\n\n";
+    let case = "verl-agent TC18, high 0.28, advantages 1 and -1\n\
+                policy (-1.016667 + 1.375) / 2, clipped (2 + 2) / 12, by the dual bound 1 / 12\n\n";
     let table = run("clip-tc18", &NONE, &Grpo { std: false, ..GRPO }, &PPO).table();
     golden("objective", "recorded", &format!("{case}{table}"));
 }
