@@ -469,3 +469,78 @@ impl Backward {
         spread::<Q>(&self.weights, stride, len, grads, padded, &mut self.dvalues);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{gradient, near, noise, same};
+
+    const HEADS: Heads = Heads { query: 4, kv: 2, dim: 6 };
+
+    fn rotate(head: &[f64], position: usize) -> Vec<f64> {
+        let half = head.len() / 2;
+        let angle = |i: usize| position as f64 * 100.0f64.powf(-(i as f64) / half as f64);
+        let low = (0..half).map(|i| head[i] * angle(i).cos() - head[half + i] * angle(i).sin());
+        low.chain((0..half).map(|i| head[half + i] * angle(i).cos() + head[i] * angle(i).sin())).collect()
+    }
+
+    /// The formula, in f64.
+    fn reference(qkv: &[f64], spans: &[Range<usize>]) -> Vec<f64> {
+        let Heads { query, kv, dim } = HEADS;
+        let token = |t: usize, head: usize| &qkv[t * HEADS.columns() + head * dim..][..dim];
+        let mut out = vec![0.0; qkv.len() / HEADS.columns() * query * dim];
+        for (span, head) in spans.iter().flat_map(|s| (0..query).map(move |h| (s, h))) {
+            let of = head / (query / kv);
+            for i in span.clone() {
+                let q = rotate(token(i, head), i - span.start);
+                let score = |t: usize| {
+                    let k = rotate(token(t, query + of), t - span.start);
+                    q.iter().zip(k).map(|(q, k)| q * k).sum::<f64>() / (dim as f64).sqrt()
+                };
+                let weights: Vec<f64> = (span.start..=i).map(|t| score(t).exp()).collect();
+                let total: f64 = weights.iter().sum();
+                for (t, w) in (span.start..).zip(weights) {
+                    for (d, v) in token(t, query + kv + of).iter().enumerate() {
+                        out[(i * query + head) * dim + d] += w / total * v;
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    fn whole(qkv: &[f32], spans: &[Range<usize>]) -> Vec<f32> {
+        let mut pasts = vec![vec![Past::default(); HEADS.kv]; spans.len()];
+        let mut pasts: Vec<_> = pasts.iter_mut().map(Vec::as_mut_slice).collect();
+        forward(qkv, HEADS, &Rotary::new(HEADS.dim, 100.0, 64), spans, &mut pasts)
+    }
+
+    #[test]
+    fn close_to_the_reference_in_value_and_gradient() {
+        let spans = [0..19, 19..20, 20..23];
+        let (qkv, g) = (noise(1, 23 * HEADS.columns()), noise(2, 23 * HEADS.query * HEADS.dim));
+        let wide: Vec<f64> = qkv.iter().map(|&x| f64::from(x)).collect();
+        whole(&qkv, &spans).iter().zip(reference(&wide, &spans)).for_each(|(&a, b)| near(f64::from(a), b, 2e-6));
+        let d = backward(&qkv, HEADS, &Rotary::new(HEADS.dim, 100.0, 64), &spans, &g);
+        let loss = |x: &[f64]| reference(x, &spans).iter().zip(&g).map(|(y, &g)| y * f64::from(g)).sum();
+        gradient(loss, &qkv, &d, 5e-6);
+    }
+
+    /// Token by token, or in one piece: the same bits.
+    #[test]
+    fn the_cache_leaves_no_trace() {
+        let (columns, width) = (HEADS.columns(), HEADS.query * HEADS.dim);
+        let qkv = noise(3, 50 * columns);
+        let wanted = whole(&qkv, &[0..50]);
+        let rotary = Rotary::new(HEADS.dim, 100.0, 64);
+        let mut past = vec![Past::default(); HEADS.kv];
+        let mut from = 0;
+        for piece in [7, 1, 1, 1, 22, 1, 2, 15] {
+            let part = &qkv[from * columns..][..piece * columns];
+            let out = forward(part, HEADS, &rotary, &[0..piece], &mut [&mut past]);
+            out.iter().zip(&wanted[from * width..]).for_each(|(&a, &b)| same(a, b));
+            from += piece;
+        }
+        assert!(from == 50 && past[0].len() == 50);
+    }
+}

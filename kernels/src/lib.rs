@@ -4,7 +4,10 @@
 //! system libm, one thread. Threads are the caller's business.
 
 pub mod attention;
+#[cfg(test)]
+mod check;
 pub mod exp;
+pub mod linear;
 pub mod rms_norm;
 pub mod selective_log_softmax;
 pub mod swiglu;

@@ -10,6 +10,16 @@ use crate::vectorised;
 
 const LANES: usize = 16;
 
+/// The formula, in f64.
+#[must_use]
+pub fn reference(x: &[f64], weight: &[f64], epsilon: f64) -> Vec<f64> {
+    let row = |x: &[f64]| {
+        let r = 1.0 / (x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64 + epsilon).sqrt();
+        x.iter().zip(weight).map(|(x, w)| w * x * r).collect::<Vec<_>>()
+    };
+    x.chunks_exact(weight.len()).flat_map(row).collect()
+}
+
 /// yᵢ = wᵢ·xᵢ·r for each row.
 #[must_use]
 pub fn forward(x: &[f32], weight: &[f32], epsilon: f64) -> Vec<f32> {
@@ -64,4 +74,24 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
     }
     let tail = a_tail.iter().zip(b_tail).map(|(&a, &b)| f64::from(a) * f64::from(b));
     lanes.iter().map(|&l| f64::from(l)).chain(tail).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{gradient, near, noise};
+
+    #[test]
+    fn close_to_the_reference_in_value_and_gradient() {
+        let (width, epsilon) = (37, 1e-5);
+        let (x, w, g) = (noise(1, 3 * width), noise(2, width), noise(3, 3 * width));
+        let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+        let (x64, w64) = (wide(&x), wide(&w));
+        let y = forward(&x, &w, epsilon);
+        y.iter().zip(reference(&x64, &w64, epsilon)).for_each(|(&a, b)| near(f64::from(a), b, 1e-6));
+        let dot = |y: Vec<f64>| y.iter().zip(&g).map(|(y, &g)| y * f64::from(g)).sum();
+        let (dx, dw) = backward(&x, &w, epsilon, &g);
+        gradient(|x| dot(reference(x, &w64, epsilon)), &x, &dx, 3e-6);
+        gradient(|w| dot(reference(&x64, w, epsilon)), &w, &dw, 3e-6);
+    }
 }

@@ -18,9 +18,8 @@ const BLOCK: usize = 1024;
 
 /// The formulas, in f64: forward.
 #[must_use]
-pub fn reference(logits: &[f32], vocab: usize, targets: &[u32]) -> Vec<[f64; 3]> {
-    let row = |(row, &target): (&[f32], &u32)| {
-        let x: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+pub fn reference(logits: &[f64], vocab: usize, targets: &[u32]) -> Vec<[f64; 3]> {
+    let row = |(x, &target): (&[f64], &u32)| {
         let m = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let z: f64 = x.iter().map(|x| (x - m).exp()).sum();
         let s: f64 = x.iter().filter(|x| **x > f64::NEG_INFINITY).map(|x| (x - m).exp() * (x - m)).sum();
@@ -108,4 +107,56 @@ pub fn backward(logits: &[f32], vocab: usize, targets: &[u32], out: &[f32], grad
         }
     });
     dlogits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{gradient, near, noise, same};
+
+    fn wide(x: &[f32]) -> Vec<f64> {
+        x.iter().map(|&x| f64::from(x)).collect()
+    }
+
+    #[test]
+    fn close_to_the_reference_whatever_the_shape() {
+        for vocab in [1, 2, 15, 16, 17, 255, 1024, 1041, 5000] {
+            let mut logits: Vec<f32> = noise(vocab as u32, 7 * vocab).iter().map(|x| 10.0 * x).collect();
+            logits[vocab / 2] = 90.0;
+            let targets: Vec<u32> = (0..7).map(|r| (r * 31 % vocab) as u32).collect();
+            let out = forward(&logits, vocab, &targets);
+            for (out, wanted) in out.as_chunks::<3>().0.iter().zip(reference(&wide(&logits), vocab, &targets)) {
+                out.iter().zip(wanted).for_each(|(&a, b)| near(f64::from(a), b, 2e-6));
+            }
+            for row in 0..7 {
+                let alone = forward(&logits[row * vocab..][..vocab], vocab, &targets[row..=row]);
+                alone.iter().zip(&out[3 * row..]).for_each(|(&a, &b)| same(a, b));
+            }
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        let x = f32::NEG_INFINITY;
+        assert_eq!(forward(&[x, 3.0, x, x], 4, &[1]), [0.0, 0.0, 3.0]);
+        assert_eq!(forward(&[x, 3.0, x, x], 4, &[0])[0], x);
+        assert!(forward(&[1.0, f32::NAN, 2.0], 3, &[0]).iter().all(|v| v.is_nan()));
+        assert_eq!(forward(&[1e30, -1e30], 2, &[0]), [0.0, 0.0, 1e30]);
+        let out = forward(&[x, 3.0, 3.0], 3, &[1]);
+        let d = backward(&[x, 3.0, 3.0], 3, &[1], &out, &[1.0, 1.0, 0.0]);
+        assert!(d[0] == 0.0 && (d[1] - 0.5).abs() < 1e-6 && (d[2] + 0.5).abs() < 1e-6, "{d:?}");
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_central_differences() {
+        let (vocab, targets) = (19, [3, 18, 0]);
+        let (logits, weights) = (noise(1, 3 * vocab), noise(2, 9));
+        let out = forward(&logits, vocab, &targets);
+        let d = backward(&logits, vocab, &targets, &out, &weights);
+        let loss = |x: &[f64]| {
+            let out = reference(x, vocab, &targets);
+            out.iter().flatten().zip(&weights).map(|(o, &w)| o * f64::from(w)).sum()
+        };
+        gradient(loss, &logits, &d, 2e-6);
+    }
 }

@@ -1,8 +1,10 @@
 //! The forward pass: Llama's decoder over packed tokens, in burn tensors.
 
+use std::sync::Arc;
+
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
-use super::ops::{rms_norm, swiglu};
+use super::ops::{self, Packs, rms_norm, swiglu};
 use super::weights::{Shape, Weights};
 
 /// Tensors of one layer: norm, qkv, output, norm, gate and up, down.
@@ -11,7 +13,13 @@ const LAYER: usize = 6;
 /// The parameters as tensors: embedding, layers, last norm (norms as `[1, width]`).
 pub(super) struct Decoder {
     shape: Shape,
-    tensors: Vec<Tensor<2>>,
+    tensors: Vec<Parameter>,
+}
+
+struct Parameter {
+    tensor: Tensor<2>,
+    /// On the CPU, of what is multiplied with.
+    packs: Option<Arc<Packs>>,
 }
 
 impl Decoder {
@@ -28,7 +36,8 @@ impl Decoder {
         let mut take = |[rows, columns]: [usize; 2]| {
             let (head, tail) = rest.split_at(rows * columns);
             rest = tail;
-            Tensor::from_data(TensorData::new(head.to_vec(), [rows, columns]), device)
+            let packs = (rows > 1 && *device == Device::flex()).then(|| Arc::new(Packs::new(head, [rows, columns])));
+            Parameter { tensor: Tensor::from_data(TensorData::new(head.to_vec(), [rows, columns]), device), packs }
         };
         let tensors = sizes.into_iter().map(&mut take).collect();
         Self { shape, tensors }
@@ -36,14 +45,17 @@ impl Decoder {
 
     /// The same parameters as leaves of a new graph, which shares no node, so no lock, with any other.
     pub(super) fn leaves(&self) -> Self {
-        let tensors = self.tensors.iter().map(|t| t.clone().autodiff().require_grad()).collect();
-        Self { shape: self.shape.clone(), tensors }
+        let leaf = |Parameter { tensor, packs }: &Parameter| Parameter {
+            tensor: tensor.clone().autodiff().require_grad(),
+            packs: packs.clone(),
+        };
+        Self { shape: self.shape.clone(), tensors: self.tensors.iter().map(leaf).collect() }
     }
 
     /// The leaves' gradients as a flat array in the order of [`Shape::parts`]. A leaf without one counts as 0.
     pub(super) fn gradient(&self, gradients: &Gradients) -> Vec<f32> {
         let mut flat = Vec::new();
-        for tensor in &self.tensors {
+        for Parameter { tensor, .. } in &self.tensors {
             match tensor.grad(gradients) {
                 Some(gradient) => flat.extend_from_slice(&read(gradient)),
                 None => flat.resize(flat.len() + tensor.dims().iter().product::<usize>(), 0.0),
@@ -55,7 +67,7 @@ impl Decoder {
     /// Last hidden states `[tokens, width]`; `attend` maps a layer's number and its qkv to the heads' outputs.
     pub(super) fn hidden(&self, tokens: &[u32], mut attend: impl FnMut(usize, Tensor<2>) -> Tensor<2>) -> Tensor<2> {
         let [embedding, layers @ .., last] = self.tensors.as_slice() else { unreachable!("two tensors at least") };
-        let mut x = embedding.clone().select(0, integers(tokens, &embedding.device()));
+        let mut x = embedding.tensor.clone().select(0, integers(tokens, &embedding.tensor.device()));
         for (number, layer) in layers.as_chunks::<LAYER>().0.iter().enumerate() {
             let [norm, qkv, output, ffn_norm, gate_up, down] = layer;
             let heads = attend(number, linear(self.norm(x.clone(), norm), qkv));
@@ -72,14 +84,13 @@ impl Decoder {
         linear(hidden.select(0, positions), &self.tensors[0])
     }
 
-    fn norm(&self, x: Tensor<2>, weight: &Tensor<2>) -> Tensor<2> {
-        rms_norm(x, weight.clone().reshape([self.shape.width]), self.shape.norm_eps)
+    fn norm(&self, x: Tensor<2>, weight: &Parameter) -> Tensor<2> {
+        rms_norm(x, weight.tensor.clone().reshape([self.shape.width]), self.shape.norm_eps)
     }
 }
 
-/// x·Wᵀ for `x: [rows, in]`, `weight: [out, in]`.
-fn linear(x: Tensor<2>, weight: &Tensor<2>) -> Tensor<2> {
-    x.matmul(weight.clone().transpose())
+fn linear(x: Tensor<2>, weight: &Parameter) -> Tensor<2> {
+    ops::linear(x, weight.tensor.clone(), weight.packs.clone())
 }
 
 pub(super) fn integers(values: &[u32], device: &Device) -> Tensor<1, Int> {

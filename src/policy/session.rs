@@ -114,13 +114,6 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
         tokens.extend_from_slice(&row.feed);
         at.push(tokens.len() as u32 - 1);
     }
-    // A product of one row would take another path with other roundings.
-    if tokens.len() == 1 {
-        tokens.push(tokens[0]);
-    }
-    if rows.len() == 1 {
-        at.push(at[0]);
-    }
     let heads = policy.heads();
     let longest = rows.iter().map(|row| row.context.len + row.feed.len()).max().unwrap_or(0);
     let rotary = policy.rotary(longest);

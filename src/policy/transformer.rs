@@ -82,14 +82,8 @@ impl Transformer {
             tokens.extend_from_slice(row.tokens);
             spans.push(start..tokens.len());
         }
-        let count = targets.len();
-        if count == 0 {
+        if targets.is_empty() {
             return None;
-        }
-        // A product of one row would take another path with other roundings.
-        if count == 1 {
-            at.push(at[0]);
-            targets.push(targets[0]);
         }
         let longest = spans.iter().map(Range::len).max().unwrap_or(0);
         let packed = Packed { heads: self.heads(), rotary: self.rotary(longest), spans: spans.into() };
@@ -99,7 +93,7 @@ impl Transformer {
             logits = logits.mul_scalar(inverse(temperature));
         }
         let targets = super::decoder::integers(&targets, &logits.device());
-        Some(selective_log_softmax(logits, targets).narrow(0, 0, count))
+        Some(selective_log_softmax(logits, targets))
     }
 
     /// Scores and gradient of one shard, whose first row has number `first`.

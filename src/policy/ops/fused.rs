@@ -1,15 +1,17 @@
-//! The decoder's fused operations: `starpo_kernels::{rms_norm, swiglu, attention}`.
+//! The decoder's operations: `starpo_kernels::{linear, rms_norm, swiglu, attention}`.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 use starpo_kernels::attention::{self as attention_kernel, Heads, Past, Rotary};
+use starpo_kernels::linear::{self as linear_kernel, Panels};
 use starpo_kernels::{rms_norm as rms_norm_kernel, swiglu as swiglu_kernel};
 
 use super::{Values, matrix, tensor};
@@ -22,9 +24,47 @@ pub(in crate::policy) struct Packed {
     pub(in crate::policy) spans: Arc<[Range<usize>]>,
 }
 
+/// A weight matrix `[out, in]` as the CPU's products read it, packed once for each value that it takes.
+#[derive(Debug)]
+pub(in crate::policy) struct Packs {
+    forward: Panels,
+    backward: OnceLock<Panels>,
+}
+
+impl Packs {
+    pub(in crate::policy) fn new(weight: &[f32], [output, input]: [usize; 2]) -> Self {
+        Self { forward: Panels::of_transpose(weight, input, output), backward: OnceLock::new() }
+    }
+}
+
 /// Forward and backward of the operations on one backend.
 #[backend_extension(Autodiff, Flex, Cube: cfg(any(feature = "wgpu", feature = "cuda")))]
 pub(super) trait Fused: Backend {
+    /// x·Wᵀ, by the backend's own product where there are no packs.
+    fn weigh(x: FloatTensor<Self>, weight: FloatTensor<Self>, packs: Option<Arc<Packs>>) -> FloatTensor<Self> {
+        let Some(packs) = packs else { return Self::float_matmul(x, Self::float_transpose(weight)) };
+        let ([rows, _], [output, _], device) = (matrix(&x), matrix(&weight), x.device());
+        let y = linear_kernel::product(&Values::of::<Self>(x), &packs.forward);
+        tensor::<Self, 2>(y, [rows, output], &device)
+    }
+
+    fn weigh_backward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        packs: Option<Arc<Packs>>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let Some(packs) = packs else {
+            let dx = Self::float_matmul(grad.clone(), weight);
+            return (dx, Self::float_matmul(Self::float_transpose(grad), x));
+        };
+        let ([rows, input], [_, output], device) = (matrix(&x), matrix(&grad), x.device());
+        let (x, weight, grad) = (Values::of::<Self>(x), Values::of::<Self>(weight), Values::of::<Self>(grad));
+        let dx = linear_kernel::product(&grad, packs.backward.get_or_init(|| Panels::of(&weight, output, input)));
+        let dweight = linear_kernel::weight_gradient(&x, input, &grad, output);
+        (tensor::<Self, 2>(dx, [rows, input], &device), tensor::<Self, 2>(dweight, [output, input], &device))
+    }
+
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, epsilon: f64) -> FloatTensor<Self> {
         let (shape, device) = (matrix(&x), x.device());
         let y = rms_norm_kernel::forward(&Values::of::<Self>(x), &Values::of::<Self>(weight), epsilon);
@@ -81,6 +121,28 @@ impl Fused for Flex {}
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 impl Fused for burn_cubecl::CubeBackend {}
 
+/// Hands the derivatives to those of the parents that ask for one.
+fn register<B: Backend>(grads: &mut Gradients, parents: [Option<NodeId>; 2], derivatives: [FloatTensor<B>; 2]) {
+    for (parent, derivative) in parents.into_iter().zip(derivatives) {
+        if let Some(node) = parent {
+            grads.register::<B>(node, derivative);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Linear;
+
+impl<B: Fused> Backward<B, 2> for Linear {
+    type State = (FloatTensor<B>, FloatTensor<B>, Option<Arc<Packs>>);
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let ((x, weight, packs), grad) = (ops.state, grads.consume::<B>(&ops.node));
+        let (dx, dweight) = B::weigh_backward(x, weight, grad, packs);
+        register::<B>(grads, ops.parents.map(|parent| parent.map(|node| node.id)), [dx, dweight]);
+    }
+}
+
 #[derive(Debug)]
 struct RmsNorm;
 
@@ -90,11 +152,7 @@ impl<B: Fused> Backward<B, 2> for RmsNorm {
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
         let ((x, weight, epsilon), grad) = (ops.state, grads.consume::<B>(&ops.node));
         let (dx, dweight) = B::rms_norm_backward(x, weight, grad, epsilon);
-        for (parent, derivative) in ops.parents.into_iter().zip([dx, dweight]) {
-            if let Some(node) = parent {
-                grads.register::<B>(node.id, derivative);
-            }
-        }
+        register::<B>(grads, ops.parents.map(|parent| parent.map(|node| node.id)), [dx, dweight]);
     }
 }
 
@@ -128,6 +186,16 @@ impl<B: Fused> Backward<B, 1> for PackedAttention {
 }
 
 impl<B: Fused, C: CheckpointStrategy> Fused for Autodiff<B, C> {
+    fn weigh(x: FloatTensor<Self>, weight: FloatTensor<Self>, packs: Option<Arc<Packs>>) -> FloatTensor<Self> {
+        let nodes = [x.node(), weight.node()];
+        let (x, weight) = (x.into_primitive(), weight.into_primitive());
+        let y = B::weigh(x.clone(), weight.clone(), packs.clone());
+        match Linear.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(step) => step.finish((x, weight, packs), y),
+            OpsKind::UnTracked(step) => step.finish(y),
+        }
+    }
+
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, epsilon: f64) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node()];
         let (x, weight) = (x.into_primitive(), weight.into_primitive());
@@ -157,6 +225,11 @@ impl<B: Fused, C: CheckpointStrategy> Fused for Autodiff<B, C> {
             OpsKind::UnTracked(step) => step.finish(y),
         }
     }
+}
+
+/// x·Wᵀ for `x: [rows, in]`, `weight: [out, in]`, with the packs of that weight on the CPU.
+pub(in crate::policy) fn linear(x: Tensor<2>, weight: Tensor<2>, packs: Option<Arc<Packs>>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::weigh(x.into_dispatch(), weight.into_dispatch(), packs))
 }
 
 /// Root-mean-square normalisation of each row of `x: [rows, width]`, scaled by `weight: [width]`.

@@ -1,0 +1,186 @@
+//! Products with a weight matrix: y = x·Wᵀ and its gradients.
+//!
+//! `x: [rows, in]`, `W: [out, in]` → `y: [rows, out]`
+//!
+//! ```text
+//! yᵣₒ = Σᵢ xᵣᵢ Wₒᵢ     dxᵣᵢ = Σₒ gᵣₒ Wₒᵢ     dWₒᵢ = Σᵣ gᵣₒ xᵣᵢ
+//! ```
+//! Every entry is one FMA chain over ascending summands, so it depends on its own row and column alone: not on how many
+//! rows there are, nor on blocking.
+
+use crate::vectorised;
+
+/// Columns of a panel: two AVX registers.
+const LANES: usize = 16;
+/// Rows of a tile: with two registers each, twelve sums stay in registers.
+const TILE: usize = 6;
+/// Rows whose packed copy stays in the second-level cache while the panels pass.
+const BLOCK: usize = 48;
+/// Rows of x that a gradient of W takes in at once; the sum goes on from one block to the next.
+const SUMMANDS: usize = 256;
+
+/// A `[depth, columns]` matrix in panels `[columns/16][depth][16]`, the last one padded with zeros.
+#[derive(Clone, Debug)]
+pub struct Panels {
+    depth: usize,
+    columns: usize,
+    values: Vec<f32>,
+}
+
+impl Panels {
+    /// Of a row-major `[depth, columns]` matrix.
+    ///
+    /// # Panics
+    /// If `matrix` is not so large.
+    #[must_use]
+    pub fn of(matrix: &[f32], depth: usize, columns: usize) -> Self {
+        assert_eq!(matrix.len(), depth * columns, "a matrix [{depth}, {columns}]");
+        let mut values = vec![0.0; columns.div_ceil(LANES) * depth * LANES];
+        for (panel, values) in values.chunks_exact_mut(depth * LANES).enumerate() {
+            let from = panel * LANES;
+            let width = LANES.min(columns - from);
+            for (row, values) in matrix.chunks_exact(columns).zip(values.as_chunks_mut::<LANES>().0) {
+                values[..width].copy_from_slice(&row[from..from + width]);
+            }
+        }
+        Self { depth, columns, values }
+    }
+
+    /// Of the transpose of a row-major `[columns, depth]` matrix.
+    ///
+    /// # Panics
+    /// If `matrix` is not so large.
+    #[must_use]
+    pub fn of_transpose(matrix: &[f32], depth: usize, columns: usize) -> Self {
+        assert_eq!(matrix.len(), depth * columns, "a matrix [{columns}, {depth}]");
+        let mut values = vec![0.0; columns.div_ceil(LANES) * depth * LANES];
+        for (column, row) in matrix.chunks_exact(depth).enumerate() {
+            let panel = &mut values[column / LANES * depth * LANES..][..depth * LANES];
+            for (values, &x) in panel.as_chunks_mut::<LANES>().0.iter_mut().zip(row) {
+                values[column % LANES] = x;
+            }
+        }
+        Self { depth, columns, values }
+    }
+}
+
+/// x·B for `x: [rows, depth]`: y with the panels of Wᵀ, dx with those of W.
+///
+/// # Panics
+/// If `x` is not whole rows.
+#[must_use]
+pub fn product(x: &[f32], b: &Panels) -> Vec<f32> {
+    let rows = x.len() / b.depth;
+    assert_eq!(x.len(), rows * b.depth, "rows of {}", b.depth);
+    let mut out = vec![0.0; rows * b.columns];
+    vectorised(|| accumulate(x, b.depth, 1, rows, b, &mut out));
+    out
+}
+
+/// dW of `x: [rows, in]` and the gradient of y, `grad: [rows, out]`.
+///
+/// # Panics
+/// If the numbers of rows disagree.
+#[must_use]
+pub fn weight_gradient(x: &[f32], input: usize, grad: &[f32], output: usize) -> Vec<f32> {
+    assert_eq!(x.len() / input, grad.len() / output, "rows of x and of the gradient");
+    let mut out = vec![0.0; output * input];
+    for (x, grad) in x.chunks(SUMMANDS * input).zip(grad.chunks(SUMMANDS * output)) {
+        let b = Panels::of(x, x.len() / input, input);
+        vectorised(|| accumulate(grad, 1, output, output, &b, &mut out));
+    }
+    out
+}
+
+/// out[i][j] += Σ_k a[i·row + k·column]·b[k][j], each going on from the value that is there.
+#[inline(always)]
+fn accumulate(a: &[f32], row: usize, column: usize, rows: usize, b: &Panels, out: &mut [f32]) {
+    let mut packed = vec![0.0; BLOCK.min(rows) * b.depth];
+    for from in (0..rows).step_by(BLOCK) {
+        let block = BLOCK.min(rows - from);
+        let packed = &mut packed[..block * b.depth];
+        for (tile, packed) in packed.chunks_mut(TILE * b.depth).enumerate() {
+            pack(&a[(from + tile * TILE) * row..], row, column, b.depth, packed);
+        }
+        for (panel, values) in b.values.chunks_exact(b.depth * LANES).enumerate() {
+            let at = panel * LANES;
+            let width = LANES.min(b.columns - at);
+            for (tile, packed) in packed.chunks(TILE * b.depth).enumerate() {
+                let out = &mut out[(from + tile * TILE) * b.columns + at..];
+                match packed.len() / b.depth {
+                    6 => tile_of::<6>(packed, values, out, b.columns, width),
+                    5 => tile_of::<5>(packed, values, out, b.columns, width),
+                    4 => tile_of::<4>(packed, values, out, b.columns, width),
+                    3 => tile_of::<3>(packed, values, out, b.columns, width),
+                    2 => tile_of::<2>(packed, values, out, b.columns, width),
+                    _ => tile_of::<1>(packed, values, out, b.columns, width),
+                }
+            }
+        }
+    }
+}
+
+/// Some rows of a as `[depth][rows]`.
+#[inline(always)]
+fn pack(a: &[f32], row: usize, column: usize, depth: usize, packed: &mut [f32]) {
+    let rows = packed.len() / depth;
+    if column == 1 {
+        for i in 0..rows {
+            for (to, &x) in packed[i..].iter_mut().step_by(rows).zip(&a[i * row..][..depth]) {
+                *to = x;
+            }
+        }
+    } else {
+        for (k, to) in packed.chunks_exact_mut(rows).enumerate() {
+            to.copy_from_slice(&a[k * column..][..rows]);
+        }
+    }
+}
+
+#[inline(always)]
+fn tile_of<const M: usize>(a: &[f32], b: &[f32], out: &mut [f32], stride: usize, width: usize) {
+    let mut sums = [[0.0f32; LANES]; M];
+    for (i, sums) in sums.iter_mut().enumerate() {
+        sums[..width].copy_from_slice(&out[i * stride..][..width]);
+    }
+    for (a, b) in a.as_chunks::<M>().0.iter().zip(b.as_chunks::<LANES>().0) {
+        for i in 0..M {
+            for lane in 0..LANES {
+                sums[i][lane] = a[i].mul_add(b[lane], sums[i][lane]);
+            }
+        }
+    }
+    for (i, sums) in sums.iter().enumerate() {
+        out[i * stride..][..width].copy_from_slice(&sums[..width]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{noise, same};
+
+    /// One chain in order, whatever the shape.
+    #[test]
+    fn every_entry_is_one_chain() {
+        for (rows, input, output) in [(1, 1, 1), (1, 33, 40), (7, 16, 16), (53, 130, 17), (300, 12, 35)] {
+            let (x, w, g) = (noise(1, rows * input), noise(2, output * input), noise(3, rows * output));
+            let chain = |terms: &mut dyn Iterator<Item = (f32, f32)>| terms.fold(0.0f32, |s, (a, b)| a.mul_add(b, s));
+            let y = product(&x, &Panels::of_transpose(&w, input, output));
+            let dx = product(&g, &Panels::of(&w, output, input));
+            let dw = weight_gradient(&x, input, &g, output);
+            for r in 0..rows {
+                for o in 0..output {
+                    same(y[r * output + o], chain(&mut (0..input).map(|i| (x[r * input + i], w[o * input + i]))));
+                }
+                for i in 0..input {
+                    same(dx[r * input + i], chain(&mut (0..output).map(|o| (g[r * output + o], w[o * input + i]))));
+                }
+            }
+            for (at, &dw) in dw.iter().enumerate() {
+                let (o, i) = (at / input, at % input);
+                same(dw, chain(&mut (0..rows).map(|r| (g[r * output + o], x[r * input + i]))));
+            }
+        }
+    }
+}
