@@ -13,6 +13,7 @@ pub const FILES: &[(&str, &str)] = embedded![
     "configs/model/tiny.kdl",
     "experiments/bandit.kdl",
     "experiments/frozen-lake.kdl",
+    "experiments/repro.kdl",
     "experiments/sokoban.kdl",
 ];
 

@@ -1,1 +1,80 @@
+//! The binary, as a person meets it: what it prints and how it ends.
 
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn starpo(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starpo"));
+    command.args(arguments).current_dir(folder).env("NO_COLOR", "1").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Runs of a second: no warm start, one step, a model of a few thousand parameters.
+const QUICK: [&str; 12] = [
+    "warm-start=none",
+    "steps=1",
+    "width=16",
+    "layers=1",
+    "ffn=16",
+    "groups=2",
+    "group-size=2",
+    "max-turns=1",
+    "max-response-tokens=4",
+    "eval.tasks=2",
+    "checkpoint-every=1",
+    "threads=1",
+];
+
+#[test]
+fn a_run_answers_from_its_directory_the_second_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = [&["run", "sokoban"], &QUICK[..]].concat();
+    let first = starpo(folder.path(), &run);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let second = starpo(folder.path(), &run);
+    assert!(second.status.success());
+    let digest = |output: &Output| {
+        text(&output.stdout).lines().find(|line| line.starts_with("digest")).unwrap().to_owned()
+    };
+    assert_eq!(digest(&first), digest(&second));
+    assert!(text(&second.stdout).starts_with("finished before"), "{}", text(&second.stdout));
+    let list = starpo(folder.path(), &["ls"]);
+    assert!(text(&list.stdout).contains("done"), "{}", text(&list.stdout));
+    let fresh = starpo(folder.path(), &[&run[..], &["--fresh"]].concat());
+    assert_eq!(digest(&first), digest(&fresh));
+    assert!(folder.path().join("runs/attic").is_dir());
+    let other = starpo(folder.path(), &[&run[..], &["threads=2"]].concat());
+    assert_eq!(digest(&first), digest(&other), "threads are not in the key");
+    let eval = starpo(folder.path(), &["eval", "sokoban-", "--show", "0"]);
+    assert!(text(&eval.stdout).contains("2 held-out tasks"), "{}", text(&eval.stderr));
+}
+
+#[test]
+fn ends_say_what_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = |arguments: &[&str]| starpo(folder.path(), arguments).status.code().unwrap();
+    assert_eq!(code(&["run", "sokobann"]), 2);
+    assert_eq!(code(&["run", "sokoban", "topp=0.9"]), 2);
+    assert_eq!(code(&["exec", "nothing"]), 2);
+    assert_eq!(code(&["replay", "nothing.jsonl"]), 3);
+    std::fs::write(folder.path().join("bad.jsonl"), "{}\n").unwrap();
+    assert_eq!(code(&["replay", "bad.jsonl"]), 3);
+    assert_eq!(code(&[&["run", "sokoban", "device=cuda:0", "numerics=gpu-f32"], &QUICK[..]].concat()), 1);
+    std::fs::write(folder.path().join("empty.jsonl"), "").unwrap();
+    let empty = starpo(folder.path(), &["replay", "empty.jsonl", "--json"]);
+    assert!(empty.status.success() && text(&empty.stdout).contains("\"loss\":null"), "{}", text(&empty.stderr));
+}
+
+#[test]
+fn errors_are_documents_with_a_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = starpo(folder.path(), &["run", "sokoban", "filter.valeu=0.9"]);
+    let error = text(&output.stderr);
+    assert!(error.contains("filter.valeu"), "{error}");
+    let json = starpo(folder.path(), &["show", "sokoban", "filter.valeu=0.9", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(text(&json.stdout)).unwrap();
+    assert!(document.to_string().contains("valeu"), "{document}");
+}

@@ -1,1 +1,327 @@
+//! Whole runs: training through a run directory, killed anywhere, with a learner small enough to check by hand.
 
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::Value;
+use starpo::chat::{Chat, Tokens};
+use starpo::experiment::{self, Resolved};
+use starpo::policy::{
+    Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session,
+};
+use starpo::record::{Disk, Facts, Progress, RunDir, Timings, reader};
+use starpo::rollout::{self, RolloutStats};
+use starpo::stage::{Ended, StageError, drive};
+use starpo::train::{Training, train_step};
+use starpo::trajectory::{End, Limit, Split};
+
+/// A character an id; the template's special tokens stand above them.
+pub(crate) struct Characters;
+
+const START: u32 = 0x11_0000;
+pub(crate) const STOP: u32 = 0x11_0001;
+
+impl Tokens for Characters {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        text.chars().map(u32::from).collect()
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        let spell = |&id: &u32| match id {
+            START => "<|im_start|>".to_owned(),
+            STOP => "<|im_end|>".to_owned(),
+            id => char::from_u32(id).map(String::from).unwrap_or_default(),
+        };
+        ids.iter().map(spell).collect()
+    }
+
+    fn special(&self, name: &str) -> Option<u32> {
+        [("<|im_start|>", START), ("<|im_end|>", STOP)].iter().find(|(special, _)| *special == name).map(|(_, id)| *id)
+    }
+}
+
+pub(crate) fn resolve(name: &str, overrides: &[&str]) -> Resolved {
+    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+    experiment::resolve(name, &overrides, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Chooses between the first two legal actions by one parameter: π(first) = σ(θ), said by the response's first token.
+struct Choice {
+    theta: f64,
+    pending: f64,
+    /// Added to the log-probs that it records while sampling: 0, unless a test wants it to lie.
+    lie: f32,
+}
+
+struct Choosing<'a> {
+    choice: &'a Choice,
+}
+
+impl Choice {
+    fn new() -> Self {
+        Self { theta: 0.0, pending: 0.0, lie: 0.0 }
+    }
+
+    fn first(&self) -> f64 {
+        1.0 / (1.0 + (-self.theta).exp())
+    }
+
+    /// Log-prob of the choice that a response's first token says, and the entropy.
+    fn scores(&self, token: u32, tokens: usize) -> Scores {
+        let p = self.first();
+        let chosen = if token == u32::from('1') { p } else { 1.0 - p };
+        let entropy = -(p * p.ln() + (1.0 - p) * (1.0 - p).ln());
+        let mut scores = Scores { logprobs: vec![0.0; tokens], entropies: vec![0.0; tokens] };
+        (scores.logprobs[0], scores.entropies[0]) = (chosen.ln() as f32, entropy as f32);
+        scores
+    }
+}
+
+impl Policy for Choice {
+    fn open<'a>(&'a self, _: &Sampling, _: usize) -> Box<dyn Session + 'a> {
+        Box::new(Choosing { choice: self })
+    }
+}
+
+impl Session for Choosing<'_> {
+    fn generate(&mut self, requests: &[Request<'_>]) -> Vec<Completion> {
+        let answer = |request: &Request<'_>| {
+            let first = request.draws.uniform_at(0) < self.choice.first();
+            let number = if first { 1 } else { 2 };
+            let action = &request.legal[number - 1];
+            let mut tokens = Characters.encode(&format!("{number}</think><answer>{action}</answer>"));
+            tokens.push(STOP);
+            let mut scores = self.choice.scores(tokens[0], tokens.len());
+            scores.logprobs[0] += self.choice.lie;
+            Completion { tokens, logprobs: scores.logprobs, entropies: scores.entropies }
+        };
+        requests.iter().map(answer).collect()
+    }
+}
+
+impl Learner for Choice {
+    fn score(&self, rows: &[Row<'_>], _: f64) -> Vec<Scores> {
+        let score = |row: &Row<'_>| self.scores(row.tokens[row.responses[0].start], row.responses[0].len());
+        rows.iter().map(score).collect()
+    }
+
+    fn gradient(
+        &mut self,
+        rows: &[Row<'_>],
+        _: &[Range<usize>],
+        temperature: f64,
+        cotangent: &(dyn Fn(usize, &Scores) -> Cotangent + Sync),
+    ) -> Vec<Scores> {
+        let scores = self.score(rows, temperature);
+        for (number, (row, scores)) in rows.iter().zip(&scores).enumerate() {
+            let first = row.tokens[row.responses[0].start] == u32::from('1');
+            let derivative = if first { 1.0 - self.first() } else { -self.first() };
+            self.pending += f64::from(cotangent(number, scores).logprobs[0]) * derivative;
+        }
+        scores
+    }
+
+    fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64> {
+        let gradient = std::mem::take(&mut self.pending);
+        if !gradient.is_finite() {
+            return Err(gradient);
+        }
+        self.theta -= 1000.0 * optimizer.learning_rate * gradient;
+        Ok(Norms { gradient: gradient.abs() })
+    }
+
+    fn save(&self) -> Vec<(String, Vec<u8>)> {
+        vec![("theta".into(), self.theta.to_le_bytes().to_vec())]
+    }
+
+    fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), String> {
+        let [(_, bytes)] = files else { return Err("not one file".into()) };
+        self.theta = f64::from_le_bytes(bytes.as_slice().try_into().map_err(|_| "not eight bytes")?);
+        Ok(())
+    }
+}
+
+const SMALL: [&str; 8] = [
+    "warm-start=none",
+    "steps=5",
+    "groups=6",
+    "group-size=8",
+    "eval.tasks=8",
+    "eval.every=2",
+    "checkpoint-every=2",
+    "max-response-tokens=200",
+];
+
+/// Runs to the end, or to the disk's.
+fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<String, StageError> {
+    let name = resolved.id().to_string();
+    let run = RunDir::open_or_create(disk, runs, &name, &resolved.lock(), &resolved.canon)?;
+    let facts = Facts { command: "test".into(), device: "cpu".into(), threads: 1 };
+    let Some(begun) = run.begin(&facts)? else { return Ok(reader::digest(disk, run.path())?.unwrap()) };
+    let chat = Chat::new(&Characters, true).unwrap();
+    let mut learner = Choice::new();
+    let mut training = Training { config: &resolved.config, chat: &chat, learner: &mut learner, empty_steps: 0 };
+    let progress = Progress::new("test", 0, resolved.config.train.steps, true);
+    match drive(&mut training, begun, &resolved.config.execution, &progress)? {
+        Ended::Done { digest } => Ok(digest),
+        Ended::Interrupted(signal) => panic!("signal {signal}"),
+    }
+}
+
+#[test]
+fn a_run_killed_at_every_change_of_the_disk_ends_with_the_same_digest() {
+    let resolved = resolve("bandit", &SMALL);
+    let calm = tempfile::tempdir().unwrap();
+    let expected = attempt(&Disk::default(), calm.path(), &resolved).unwrap();
+    let metrics = |runs: &Path| std::fs::read(runs.join(resolved.id().to_string()).join("metrics.jsonl")).unwrap();
+    let mut kills = 0;
+    loop {
+        let runs = tempfile::tempdir().unwrap();
+        let disk = Disk::dying_after(kills);
+        let survived = attempt(&disk, runs.path(), &resolved).is_ok() && !disk.is_dead();
+        assert_eq!(attempt(&Disk::default(), runs.path(), &resolved).unwrap(), expected, "killed at change {kills}");
+        assert_eq!(metrics(runs.path()), metrics(calm.path()), "killed at change {kills}");
+        if survived {
+            break;
+        }
+        // Every change near the beginning, then every third: each kind of change is met many times.
+        kills += if kills < 40 { 1 } else { 3 };
+    }
+    assert!(kills > 60, "{kills} changes");
+}
+
+#[test]
+fn training_moves_the_policy_to_the_better_arm_and_the_records_say_so() {
+    let resolved = resolve("bandit", &[&SMALL[..], &["steps=40", "low=0.0", "chance=1.0", "learning-rate=1e-3"]].concat());
+    let runs = tempfile::tempdir().unwrap();
+    attempt(&Disk::default(), runs.path(), &resolved).unwrap();
+    let lines = reader::metrics(&Disk::default(), &runs.path().join(resolved.id().to_string())).unwrap();
+    assert_eq!(lines.len(), 41);
+    let steps: Vec<u64> = lines.iter().map(|line| line["step"].as_u64().unwrap()).collect();
+    assert!(steps.iter().copied().eq(0..=40));
+    // The better arm stands first in half of the tasks, so nothing can be learnt from a place: reward stays at a half,
+    // while what is recorded of each step adds up.
+    for line in &lines[1..] {
+        assert_eq!(line["rollout"]["logprob_mismatch_max"], 0.0);
+        assert_eq!(line["filter"]["kept"], 6);
+        assert_eq!(line["rollout"]["success"], line["rollout"]["reward"]);
+        assert_eq!(line["rollout"]["valid"], 1.0);
+        assert!(line["update"]["ratio_gap"].as_f64().unwrap() < 1e-6);
+    }
+    assert!(lines[0]["eval"]["success"].is_f64() && lines[1]["eval"] == Value::Null && lines[40]["eval"].is_object());
+}
+
+#[test]
+fn log_probs_that_do_not_repeat_end_the_run() {
+    let resolved = resolve("bandit", &SMALL);
+    let chat = Chat::new(&Characters, true).unwrap();
+    let mut learner = Choice { lie: 2e-4, ..Choice::new() };
+    let error = train_step(&resolved.config, &chat, &mut learner, 1, &mut Timings::new()).unwrap_err();
+    assert!(error.contains("sampling and training disagree"), "{error}");
+    assert_eq!(learner.theta, 0.0, "nothing was learnt from it");
+}
+
+#[test]
+fn a_filter_that_keeps_nothing_ends_the_run_in_order() {
+    let overrides = [&SMALL[..], &["top_p=0.9", "filter.empty-stop=2", "low=0.0", "high=1.0", "chance=0.0"]].concat();
+    // Both arms pay nothing (and the risky one is not better on average), so no group has a spread.
+    let overrides: Vec<&str> = overrides.into_iter().map(|o| if o == "low=0.0" { "low=-0.0" } else { o }).collect();
+    let overrides: Vec<&str> = overrides.into_iter().filter(|o| !o.starts_with("chance")).chain(["chance=1.0", "high=1e-12"]).collect();
+    let resolved = resolve("bandit", &overrides);
+    let runs = tempfile::tempdir().unwrap();
+    attempt(&Disk::default(), runs.path(), &resolved).unwrap();
+    let lines = reader::metrics(&Disk::default(), &runs.path().join(resolved.id().to_string())).unwrap();
+    let last = lines.last().unwrap();
+    assert_eq!((&last["step"], &last["filter"]["kept"]), (&2.into(), &0.into()));
+    assert!(last["eval"].is_object(), "with a final evaluation");
+    assert!(last["update"].is_null(), "and no update");
+}
+
+/// Plays one bandit or Sokoban episode by canned replies.
+fn scripted(name: &str, overrides: &[&str], replies: &'static [&'static str]) -> starpo::trajectory::Trajectory {
+    let resolved = resolve(name, overrides);
+    let chat = Chat::new(&Characters, resolved.config.rollout.think).unwrap();
+    let voice = starpo::policy::Voice::new(|text: &str| chat.continuation(text), chat.end());
+    let policy = starpo::policy::Scripted::new(voice, move |_, turn| replies[turn].to_owned());
+    let plan = rollout::Plan {
+        env: &resolved.config.task[0].env,
+        split: Split::Train,
+        index: 1,
+        group: 0,
+        member: 0,
+        dynamics: starpo::rng::Stream::new("test", 0, &[]),
+        draws: ("test", 0, vec![]),
+        noise: 0.0,
+    };
+    let config = &resolved.config.rollout;
+    rollout::play(config, &config.sampling, &chat, &policy, &[plan]).remove(0)
+}
+
+const LONG: &str = "max-response-tokens=300";
+const ROOM: &str = "max-context-tokens=100000";
+
+/// Case T17: what a turn's actions cost and do.
+#[test]
+fn t17_actions_and_penalties() {
+    let turn = |reply: &'static [&'static str]| {
+        scripted("sokoban", &[LONG, ROOM, "max-turns=1", "max-actions-per-turn=3"], reply).turns.remove(0)
+    };
+    let both = turn(&["<think>a</think><answer>up || UP</answer>"]);
+    assert_eq!((both.executed.len(), both.penalty, both.valid), (2, 0.0, true));
+    let one = turn(&["<think>a</think><answer>Up || jump</answer>"]);
+    assert_eq!((one.executed.len(), one.penalty, one.valid), (1, -0.1, false));
+    let none = turn(&["<think>a</think><answer>jump</answer>"]);
+    assert_eq!((none.executed.len(), none.penalty, none.reward), (0, -0.1, 0.0));
+    let empty = turn(&["<think>a</think><answer></answer>"]);
+    assert_eq!((empty.executed.len(), empty.penalty, empty.reward), (0, -0.1, 0.0));
+}
+
+#[test]
+fn t17_the_budget_ends_the_episode() {
+    let reply = &["<think>a</think><answer>Left || Up || Left</answer>"];
+    let episode = scripted("sokoban", &[LONG, ROOM, "max-actions=2", "max-actions-per-turn=3"], reply);
+    assert_eq!((episode.turns[0].executed.len(), episode.turns[0].penalty), (2, 0.0));
+    assert_eq!(episode.end, End::Truncated(Limit::Actions));
+    assert!(!episode.solved());
+}
+
+/// Case T16, ours: a step plays the tasks after those of the step before; the panel is the same every time.
+#[test]
+fn t16_steps_play_consecutive_tasks() {
+    let resolved = resolve("bandit", &[&SMALL[..], &["groups=2", "group-size=2", "task-offset=10000"]].concat());
+    let chat = Chat::new(&Characters, true).unwrap();
+    let indices = |step| -> Vec<u64> {
+        let groups = rollout::collect(&resolved.config, &chat, &Choice::new(), step);
+        groups.iter().flat_map(|group| group.members.iter().map(|_| group.task.index)).collect()
+    };
+    assert_eq!(indices(1), [10000, 10000, 10001, 10001]);
+    assert_eq!(indices(2), [10002, 10002, 10003, 10003]);
+    let panel = || rollout::panel(&resolved.config, &resolved.config.eval.sampling, &chat, &Choice::new());
+    assert_eq!(panel(), panel());
+    assert!(panel().iter().map(|group| group.task.index).eq(0..8));
+}
+
+/// Case T18: success, and success of any member.
+#[test]
+fn t18_success_and_pass_at_k() {
+    let resolved = resolve("bandit", &[&SMALL[..], &["groups=1", "group-size=2"]].concat());
+    let chat = Chat::new(&Characters, true).unwrap();
+    let mut groups = rollout::collect(&resolved.config, &chat, &Choice::new(), 1);
+    groups[0].members[0].end = End::Solved;
+    groups[0].members[1].end = End::Failed;
+    let stats = RolloutStats::of(&groups, 0.0);
+    assert_eq!((stats.success, stats.pass_at_k), (0.5, 1.0));
+}
+
+#[test]
+fn an_episode_that_outgrows_its_context_ends_and_its_mask_stays_on_what_was_sampled() {
+    let reply = &["<think>a</think><answer>Up</answer>"; 9];
+    let episode = scripted("sokoban", &[LONG, "max-context-tokens=700", "max-turns=9", "max-actions=9"], reply);
+    assert_eq!(episode.end, End::Truncated(Limit::Tokens));
+    let row = &episode.sequences[0];
+    for span in &row.responses {
+        assert_eq!(Characters.decode(&row.tokens[span.clone()]), "a</think><answer>Up</answer><|im_end|>");
+    }
+    assert_eq!(row.mask().iter().filter(|sampled| **sampled).count(), row.response_tokens());
+    assert_eq!(row.logprobs.len(), row.response_tokens());
+}
