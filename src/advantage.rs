@@ -1,6 +1,11 @@
-//! Estimators: credit of each response token.
+//! Estimators: credit of each response token. One estimator a file, pure functions of scores.
 
-use crate::config::{section, variants};
+pub mod grpo;
+
+pub use grpo::{Grpo, Lone, Unit};
+
+use crate::config::variants;
+use crate::trajectory::Group;
 
 variants! {
     /// Credit.
@@ -9,10 +14,21 @@ variants! {
     }
 }
 
-section! {
-    /// Group-relative (Shao et al. 2024).
-    pub struct Grpo epoch 1 {
-        /// Whether advantages are divided by the group's deviation.
-        pub std: bool,
+/// Credit of a group's response tokens: flat over its members in order, their sequences, and the sequences' response
+/// tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Credit {
+    pub advantages: Vec<f64>,
+    /// What a critic would learn to foresee; the advantages themselves where there is no critic.
+    pub returns: Vec<f64>,
+}
+
+impl AdvantageConfig {
+    /// The credit of each of the kept groups, in their order.
+    #[must_use]
+    pub fn estimate(&self, groups: &[&Group]) -> Vec<Credit> {
+        match self {
+            AdvantageConfig::Grpo(config) => groups.iter().map(|group| config.credit(group)).collect(),
+        }
     }
 }

@@ -6,6 +6,105 @@
 //! checks everything against the description, so decoding cannot fail. This layer knows no section of an experiment.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+mod canon;
+mod document;
+mod error;
+mod finish;
+mod layer;
+mod overrides;
+mod scalar;
+mod schema;
+pub mod show;
+mod source;
+pub mod tree;
+
+pub use canon::{HEADER, canonical, type_name};
+pub use error::{Diagnostic, Diagnostics};
+pub use overrides::ShortName;
+pub use source::{Place, Source};
+
+/// What lies outside: this layer reads nothing by itself. Paths are relative to the project's root, or absolute.
+pub trait Reader {
+    /// A file's bytes.
+    fn read(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// The paths of the documents below `configs` or `experiments`, sorted.
+    fn list(&self, folder: &str) -> Vec<String>;
+
+    /// The digest of a folder's content, in hex.
+    fn folder(&self, path: &str) -> io::Result<String>;
+}
+
+/// Which documents make the tree.
+pub enum Top<'a> {
+    /// An experiment's document, with all that it builds on.
+    Experiment(&'a str),
+    /// A part alone.
+    Part(&'a str),
+    /// A stretch of a text, which builds on nothing: the block `config` of a lock.
+    Block(&'a Arc<Source>, &'a [kdl::KdlNode]),
+}
+
+/// A whole tree: every field of the description has a value of its kind.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The experiment's name, if it has one.
+    pub name: Option<String>,
+    pub body: tree::Body,
+    pub short_names: Vec<ShortName>,
+}
+
+/// Lays the documents and the overrides over each other and checks all of them against `root`.
+///
+/// # Errors
+/// Every mistake in any of the documents and overrides.
+pub fn resolve(
+    root: &'static [Field],
+    top: &Top<'_>,
+    overrides: &[String],
+    reader: &dyn Reader,
+) -> Result<Resolved, Diagnostics> {
+    let mut documents = document::Documents::new(reader);
+    let name = match top {
+        Top::Experiment(path) => documents.experiment(path, None),
+        Top::Part(path) => {
+            documents.part(path, None);
+            None
+        }
+        Top::Block(source, nodes) => {
+            documents.text(source, nodes);
+            None
+        }
+    };
+    let document::Documents { layers: texts, aliases, errors, .. } = documents;
+    let complete = errors.is_empty();
+    let mut layers = layer::Layers::new(root, reader);
+    layers.errors = errors;
+    document::check_aliases(root, &aliases, &mut layers.errors);
+    let mut body = layers.lay(&texts);
+    let mut command = overrides::Overrides::new(root, &mut layers, &mut body);
+    command.apply(overrides, &aliases);
+    let short_names = command.short_names;
+    let mut errors = layers.errors;
+    finish::follow_references(root, &mut body, &mut errors);
+    // Where a document is not as it should be, what it may have given is not missed.
+    if let (true, Some(top)) = (complete, texts.last()) {
+        finish::fill(root, &mut body, &top.place, &mut errors);
+    }
+    Diagnostics::check(errors)?;
+    Ok(Resolved { name, body, short_names })
+}
+
+/// Parses a document of any size that this program wrote.
+///
+/// # Errors
+/// What is wrong with its syntax.
+pub fn parse(source: &Arc<Source>) -> Result<kdl::KdlDocument, Diagnostics> {
+    document::read(source).map_err(Diagnostics::of)
+}
 
 /// A field of a section.
 #[derive(Debug)]
@@ -25,7 +124,11 @@ pub struct Field {
 pub enum Kind {
     Bool,
     /// An integer of the Rust type named, within its bounds.
-    Int { name: &'static str, min: i128, max: i128 },
+    Int {
+        name: &'static str,
+        min: i128,
+        max: i128,
+    },
     /// A finite f64.
     Float,
     Text,
@@ -41,7 +144,11 @@ pub enum Kind {
     Optional(&'static Kind),
     Section(&'static [Field]),
     /// One of some named groups of fields; `common` fields stand beside those of every alternative.
-    Variant { family: &'static str, alternatives: &'static [Alternative], common: &'static [Field] },
+    Variant {
+        family: &'static str,
+        alternatives: &'static [Alternative],
+        common: &'static [Field],
+    },
 }
 
 /// A member of a variant.
@@ -62,14 +169,23 @@ pub enum Value {
     Float(f64),
     Text(String),
     /// Bytes read from outside and the path that named them.
-    Input { text: String, path: Option<String> },
+    Input {
+        text: String,
+        path: Option<String>,
+    },
     /// A folder outside, by path, and the digest of its content.
-    Folder { path: String, digest: String },
+    Folder {
+        path: String,
+        digest: String,
+    },
     List(Vec<Value>),
     /// An optional value that is absent.
     Unset,
     Section(BTreeMap<&'static str, Value>),
-    Variant { name: &'static str, fields: BTreeMap<&'static str, Value> },
+    Variant {
+        name: &'static str,
+        fields: BTreeMap<&'static str, Value>,
+    },
 }
 
 /// A type that a resolved value becomes.
@@ -160,12 +276,25 @@ pub const fn kebab<const N: usize>(name: &str) -> [u8; N] {
 
 /// Declares a group of fields: the struct, its description and its decoding.
 ///
-/// `section! { /// doc  pub struct TopP epoch 2 { /// doc  pub value: f64 where 0.0..=1.0, pub eps: f64, (local) pub x: bool } }`
+/// ```text
+/// section! {
+///     /// Doc.
+///     pub struct TopP epoch 2 {
+///         /// Doc.
+///         pub value: f64 where 0.0..=1.0,
+///         /// Doc.
+///         (local) pub threads: u32,
+///     }
+/// }
+/// ```
 macro_rules! section {
     (
         $(#[doc = $doc:literal])+
         pub struct $name:ident $(epoch $epoch:literal)? {
-            $( $(#[doc = $field_doc:literal])+ $(($local:ident))? pub $field:ident : $type:ty $(where $low:literal ..= $high:literal)? ),* $(,)?
+            $(
+                $(#[doc = $field_doc:literal])+
+                $(($local:ident))? pub $field:ident : $type:ty $(where $low:literal ..= $high:literal)?
+            ),* $(,)?
         }
     ) => {
         $(#[doc = $doc])+
@@ -185,7 +314,10 @@ macro_rules! section {
 
             fn decode_fields(fields: &std::collections::BTreeMap<&'static str, $crate::config::Value>) -> Self {
                 let _ = fields;
-                $( let $field = <$type as $crate::config::Decode>::decode(&fields[$crate::config::kebab_name!($field)]); )*
+                $(
+                    let $field = &fields[$crate::config::kebab_name!($field)];
+                    let $field = <$type as $crate::config::Decode>::decode($field);
+                )*
                 Self { $($field),* }
             }
         }
@@ -255,7 +387,10 @@ macro_rules! variants {
 
 /// Declares a choice between names that carry nothing.
 macro_rules! choice {
-    ( $(#[doc = $doc:literal])+ pub enum $name:ident { $( $(#[doc = $arm_doc:literal])* $key:literal => $arm:ident ),+ $(,)? } ) => {
+    (
+        $(#[doc = $doc:literal])+
+        pub enum $name:ident { $( $(#[doc = $arm_doc:literal])* $key:literal => $arm:ident ),+ $(,)? }
+    ) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $( $(#[doc = $arm_doc])* $arm, )+ }
@@ -299,7 +434,9 @@ macro_rules! kebab_name {
 
 /// The first of its arguments: an optional one before its default.
 macro_rules! first {
-    ($first:expr $(, $rest:expr)* $(,)?) => { $first };
+    ($first:expr $(, $rest:expr)* $(,)?) => {
+        $first
+    };
 }
 
 pub(crate) use {choice, first, kebab_name, section, variants};

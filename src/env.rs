@@ -6,6 +6,7 @@ use crate::trajectory::{Split, Task};
 
 pub mod bandit;
 pub mod frozen_lake;
+pub mod grid;
 pub mod sokoban;
 
 variants! {
@@ -19,15 +20,62 @@ variants! {
 
 /// Rules, rendering and task generator of an environment.
 pub trait Environment {
-    /// Role, goal and rules as the prompt states them. Depends on the configuration alone, so that the legend is the board's.
+    /// Role, goal and rules as the prompt states them. Depends on the configuration alone, so that the legend is the
+    /// board's.
     fn instruction(&self) -> String;
 
     /// Starts task `index` of `split`: a pure function of this value, the split and the index. Only what happens
     /// in the episode (slips, pay-outs) is drawn from `dynamics`.
+    ///
+    /// # Panics
+    /// Where [`Environment::feasible`] is an error.
     fn start(&self, split: Split, index: u64, dynamics: Stream) -> Box<dyn Episode>;
 
-    /// What tells two tasks apart, as text: no value may occur in two splits.
+    /// What tells two tasks apart, as text: no value occurs in two splits.
     fn identity(&self, split: Split, index: u64) -> String;
+
+    /// Whether the fields fit together, so that every split has tasks: what the fields' own ranges cannot say. To be
+    /// asked before anything else.
+    ///
+    /// # Errors
+    /// What is wrong, naming the field to change.
+    fn feasible(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether all members of a group are to get the same `dynamics`.
+    fn shared_dynamics(&self) -> bool {
+        false
+    }
+
+    /// The expert's actions from start to end where nothing happens by chance: the shortest solution known, as numbers
+    /// of [`Episode::actions`].
+    fn shortest(&self, split: Split, index: u64) -> Vec<usize> {
+        let episode = self.start(split, index, Stream::new("expert", 0, &[]));
+        episode.expert(usize::MAX).map_or_else(Vec::new, |advice| advice.actions)
+    }
+}
+
+/// Candidates that a generator draws for one task before it gives up, which [`Environment::feasible`] rules out.
+const ATTEMPTS: u64 = 10_000;
+
+/// The first candidate whose text lies in `split`. Splits are disjoint by content: BLAKE3 of the text puts one in
+/// eight into the held-out one, so that no level is in both, whatever the indices.
+fn draw<T>(
+    domain: &str,
+    split: Split,
+    index: u64,
+    mut candidate: impl FnMut(&mut Stream) -> Option<T>,
+    text: impl Fn(&T) -> String,
+) -> Option<T> {
+    let number = match split {
+        Split::Train => 0,
+        Split::Eval => 1,
+    };
+    let held_out = |text: String| blake3::hash(text.as_bytes()).as_bytes()[0].is_multiple_of(8);
+    (0..ATTEMPTS)
+        .filter_map(|attempt| candidate(&mut Stream::new(domain, 0, &[number, index, attempt])))
+        .find(|drawn| held_out(text(drawn)) == (split == Split::Eval))
 }
 
 impl EnvConfig {
@@ -65,8 +113,8 @@ pub trait Episode {
     /// After the episode has ended, or out of range.
     fn act(&mut self, action: usize) -> Step;
 
-    /// The expert's next moves (at most `most`, at least one while the episode runs) and a short thought that
-    /// depends on the state. None where no expert can help any more.
+    /// The expert's next moves (one at least, and no more than `most`, which is not 0) and a thought of at most 120
+    /// characters that depends on the state and names them. None where no expert can help any more.
     fn expert(&self, most: usize) -> Option<Advice>;
 }
 

@@ -1,10 +1,35 @@
 //! The sections of an experiment: every value that shapes a run, nothing left to default.
+//!
+//! [`resolve`] turns a name and overrides into a [`Resolved`]: the typed [`ResolvedConfig`], the tree of values with
+//! their origins, the canonical text, and the [`Key`] that names the run. [`Resolved::lock`] writes all of it down and
+//! [`from_lock`] makes the same value again from that text alone; [`Resolved::show`] is for people. [`resolve_base`]
+//! is what `replay` goes by without an experiment. [`Resolved::warm_start`] is the identity of the warm start alone.
+//!
+//! This module reads the files that a config names, so that features are handed text; `root` is the folder that holds
+//! `configs/` and `experiments/`. Documents that are not there are the binary's own. Mistakes come back as
+//! [`Diagnostics`](crate::config::Diagnostics): all of them, rendered by the caller.
+
+mod embedded;
+mod identity;
+mod lock;
+mod outside;
+mod resolve;
+mod rules;
+
+pub use embedded::FILES as EMBEDDED;
+pub use identity::{COMPONENTS, Key, RunId};
+pub use lock::from_lock;
+pub use outside::Outside;
+pub use resolve::{Resolved, resolve, resolve_base, resolve_with};
 
 use crate::advantage::AdvantageConfig;
-use crate::config::{Decode, Folder, Input, Kind, Section, Value, choice, section, variants};
+use crate::config::{Decode, Field, Folder, Input, Kind, Section, Value, choice, section, variants};
 use crate::env::EnvConfig;
 use crate::filter::FilterConfig;
 use crate::objective::ObjectiveConfig;
+
+/// The description of a whole experiment.
+pub const FIELDS: &[Field] = ResolvedConfig::FIELDS;
 
 section! {
     /// A run: model, tasks, and how the one learns from the other.
@@ -112,7 +137,7 @@ section! {
         pub batch: usize where 1..=65536,
         /// Peak learning rate; falls along a cosine to a tenth.
         pub learning_rate: f64 where 0.0..=1.0,
-        /// Share of turns in which the expert plays a random legal move and says so in its thought.
+        /// Share of turns in which the expert tries a random legal action instead, and says so in its thought.
         pub noise: f64 where 0.0..=1.0,
     }
 }
@@ -135,7 +160,9 @@ section! {
 
 impl Decode for TaskConfig {
     const KIND: Kind = match EnvConfig::KIND {
-        Kind::Variant { family, alternatives, .. } => Kind::Variant { family, alternatives, common: TaskCommon::FIELDS },
+        Kind::Variant { family, alternatives, .. } => {
+            Kind::Variant { family, alternatives, common: TaskCommon::FIELDS }
+        }
         _ => unreachable!(),
     };
 

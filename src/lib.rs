@@ -1,12 +1,34 @@
 //! starpo trains and diagnoses reasoning agents by reinforcement learning on whole trajectories (StarPO), reproducibly.
+//!
+//! In reading order, each module importing only from those above it (see ARCHITECTURE.md):
+//!
+//! ```text
+//! config ─▶ experiment ─▶ record (run directory)
+//!                │
+//!                ▼
+//! env, chat ─▶ rollout ─▶ filter ─▶ advantage ─▶ batch ─▶ update ─▶ train ─▶ cli
+//!                 ▲                                objective ▲
+//!                 └────────────── policy ────────────────────┘
+//! ```
 
 pub mod rng;
 pub mod stats;
 pub mod trajectory;
 pub mod config;
 pub mod env;
+pub mod chat;
 pub mod filter;
 pub mod advantage;
 pub mod objective;
+pub mod batch;
 pub mod experiment;
 pub mod policy;
+pub mod record;
+pub mod rollout;
+pub mod update;
+pub mod replay;
+pub mod evaluate;
+pub mod stage;
+pub mod warm_start;
+pub mod train;
+pub mod cli;

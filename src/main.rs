@@ -1,1 +1,13 @@
-fn main() {}
+//! The `starpo` binary.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+// Training allocates and frees large buffers all the time; glibc gives each back to the system and faults it in again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    starpo::cli::main(starpo::cli::Cli::parse())
+}

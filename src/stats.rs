@@ -35,6 +35,18 @@ pub fn proportion_error(share: f64, n: usize) -> f64 {
     if n == 0 { 0.0 } else { (share * (1.0 - share) / n as f64).sqrt() }
 }
 
+/// A 95 % interval of a proportion of `n` (Wilson 1927); all of [0, 1] for none.
+#[must_use]
+pub fn wilson(share: f64, n: usize) -> (f64, f64) {
+    if n == 0 {
+        return (0.0, 1.0);
+    }
+    let (n, z2) = (n as f64, 1.96 * 1.96);
+    let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = 1.96 / (1.0 + z2 / n) * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
+    ((middle - half).max(0.0), (middle + half).min(1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

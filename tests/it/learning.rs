@@ -1,1 +1,474 @@
+//! The pure parts of learning: worked cases on plain numbers, contracts of every filter, estimator and objective, and
+//! the update on a learner that only listens.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+#![expect(clippy::single_range_in_vec_init, reason = "a row may have one response, a mini-batch one shard")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Mutex;
+
+use proptest::prelude::*;
+use starpo::advantage::grpo::grpo;
+use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
+use starpo::batch::Batch;
+use starpo::experiment::UpdateConfig;
+use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Outcome, Score, TopP};
+use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
+use starpo::objective::{AggregateConfig, Clip, ObjectiveConfig, Ppo, Tokens};
+use starpo::policy::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
+use starpo::stats;
+use starpo::trajectory::{End, Group, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
+use starpo::update::{NonFinite, Rules, UpdateStats, update};
+
+use crate::golden;
+
+/// Configs as `configs/base.kdl` has them.
+pub(crate) const TOP_P: TopP = TopP {
+    value: 0.9,
+    score: Score::RewardStd,
+    keep: Keep::Largest,
+    include_zero: true,
+    mass: Mass::Linear,
+    eps: 0.01,
+    empty_stop: 5,
+};
+pub(crate) const GRPO: Grpo = Grpo { std: true, unit: Unit::Trajectory, ddof: 1, epsilon: 1e-6, lone: Lone::Zero };
+pub(crate) const PPO: Ppo = Ppo {
+    clip: Clip { low: 0.2, high: 0.28, dual: Some(3.0) },
+    entropy_coef: 0.001,
+    aggregate: AggregateConfig::TokenMean(TokenMean {}),
+};
+
+/// Holds numbers to `tolerance`, relative above 1.
+#[track_caller]
+pub(crate) fn close(actual: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(actual.len(), expected.len(), "{actual:?} is not as long as {expected:?}");
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() <= tolerance * e.abs().max(1.0), "{actual:?} is not {expected:?}");
+    }
+}
+
+fn linear(value: f64) -> TopP {
+    TopP { value, ..TOP_P }
+}
+
+#[test]
+fn t1_linear_top_p() {
+    let kept = |top_p: &TopP, scores: &[f64]| top_p.select(scores).kept;
+    assert_eq!(kept(&linear(0.6), &[4.0, 3.0, 2.0, 1.0]), [0, 1]);
+    assert_eq!(kept(&linear(0.9), &[4.0, 3.0, 2.0, 1.0]), [0, 1, 2]);
+    assert_eq!(kept(&linear(0.9), &[1.0, 2.0, 3.0, 4.0]), [1, 2, 3]);
+    assert!(kept(&linear(0.9), &[0.0; 3]).is_empty());
+    assert_eq!(kept(&linear(1.0), &[0.0; 3]), [0, 1, 2]);
+    assert_eq!(kept(&linear(0.5), &[1.0; 4]), [0, 1]);
+    assert_eq!(kept(&linear(0.9), &[1.0; 4]), [0, 1, 2, 3]);
+    assert_eq!(kept(&linear(0.9), &[0.02; 3]), [0, 1, 2]);
+    let smallest = TopP { keep: Keep::Smallest, ..linear(0.9) };
+    assert_eq!(kept(&smallest, &[4.0, 3.0, 2.0, 1.0]), [0, 1, 2, 3]);
+    let order: Vec<usize> = smallest.walk(&[4.0, 3.0, 2.0, 1.0]).iter().map(|(group, _)| *group).collect();
+    assert_eq!(order, [3, 2, 1, 0]);
+    let without = |value| TopP { include_zero: false, ..linear(value) };
+    assert!(kept(&without(1.0), &[0.0; 3]).is_empty());
+    assert_eq!(kept(&without(1.0), &[2.0, 0.0, 1.0]), [0, 2]);
+    assert!(kept(&without(0.9), &[0.005, 0.004, 0.001]).is_empty());
+    assert_eq!(kept(&without(0.9), &[0.02, 0.0, 0.0]), [0]);
+    // [F] Refused with the config; the function itself keeps nothing, as RAGEN's.
+    assert!(kept(&linear(0.9), &[-3.0, -1.0, 2.0]).is_empty());
+    assert!(FilterConfig::TopP(TopP { score: Score::RewardMean, ..TOP_P }).objection(8).is_some());
+    // [F] One member: refused, and never NaN.
+    assert_eq!(Score::RewardStd.of_rewards(&[3.0]), 0.0);
+    assert!(FilterConfig::TopP(TOP_P).objection(1).is_some() && FilterConfig::TopP(TOP_P).objection(2).is_none());
+}
+
+#[test]
+fn t2_softmax_top_p() {
+    let kept = |top_p: &TopP, scores: &[f64]| top_p.select(scores).kept;
+    let softmax = |value| TopP { mass: Mass::Softmax, value, ..TOP_P };
+    let steps = [5.0, 4.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0];
+    assert_eq!(kept(&softmax(0.6), &[1.0; 3]), [0, 1]);
+    assert_eq!(kept(&softmax(0.9), &[0.0; 8]), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(kept(&softmax(0.9), &[0.5, 0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0]), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(kept(&softmax(0.9), &[0.5, 0.4, 0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(kept(&softmax(0.9), &steps), [0, 1, 2]);
+    assert_eq!(kept(&linear(0.9), &steps), [0, 1, 2, 3]);
+    // Ties to the lowest index: the same set as RAGEN's here, in the order 5, 6, 7, 4.
+    let smallest = TopP { keep: Keep::Smallest, ..softmax(0.9) };
+    assert_eq!(kept(&smallest, &steps), [4, 5, 6, 7]);
+    let order: Vec<usize> = smallest.walk(&steps).iter().take(4).map(|(group, _)| *group).collect();
+    assert_eq!(order, [5, 6, 7, 4]);
+    assert_eq!(kept(&TopP { include_zero: false, ..softmax(0.9) }, &[10.0, 1.0, 0.0, 0.0]), [0]);
+}
+
+#[test]
+fn tc18_clip() {
+    let ratios = [0.5, 0.79, 1.0, 1.25, 1.4, 4.0f64];
+    let losses = |high: f64, advantage: f64| -> Vec<f64> {
+        let clip = Clip { high, ..PPO.clip };
+        ratios.iter().map(|ratio| clip.surrogate(ratio.ln(), advantage).loss).collect()
+    };
+    close(&losses(0.2, 1.0), &[-0.5, -0.79, -1.0, -1.2, -1.2, -1.2], 1e-12);
+    close(&losses(0.28, 1.0), &[-0.5, -0.79, -1.0, -1.25, -1.28, -1.28], 1e-12);
+    for high in [0.2, 0.28] {
+        close(&losses(high, -1.0), &[0.8, 0.8, 1.0, 1.25, 1.4, 3.0], 1e-12);
+    }
+    close(&losses(0.28, -2.0), &[1.6, 1.6, 2.0, 2.5, 2.8, 6.0], 1e-12);
+    let mixed = PPO.loss(&Tokens {
+        logprobs: &[-0.9, -1.3, -0.2],
+        entropies: &[0.0; 3],
+        old: &[-1.0; 3],
+        advantages: &[0.5, -0.7, -1.2],
+        weights: &[1.0 / 3.0; 3],
+    });
+    close(&[mixed.terms.policy, mixed.terms.share(mixed.terms.clipped)], &[0.892_687_885, 1.0 / 3.0], 1e-9);
+    let unbounded = Clip { dual: None, ..PPO.clip }.surrogate(4.0f64.ln(), -1.0);
+    close(&[unbounded.loss, unbounded.derivative], &[4.0, 4.0], 1e-12);
+}
+
+#[test]
+fn golden_objective() {
+    let mut out = String::from("verl-agent TC18: low 0.2, dual 3; the derivative is in the new log-prob\n");
+    for (high, advantage) in [(0.2, 1.0), (0.28, 1.0), (0.2, -1.0), (0.28, -1.0), (0.28, -2.0)] {
+        writeln!(out, "\nhigh {high}, advantage {advantage}\nratio     loss  derivative  clipped").unwrap();
+        let (mut sum, mut clipped, mut lower) = (0.0, 0, 0);
+        for ratio in [0.5, 0.79, 1.0, 1.25, 1.4, 4.0f64] {
+            let token = Clip { high, ..PPO.clip }.surrogate(libm::log(ratio), advantage);
+            let bound = match (token.clipped, token.clipped_lower) {
+                (_, true) => "dual",
+                (true, _) => "yes",
+                _ => "no",
+            };
+            writeln!(out, "{ratio:<5}  {:>7.4}  {:>10.4}  {bound}", token.loss, token.derivative).unwrap();
+            sum += token.loss;
+            clipped += usize::from(token.clipped);
+            lower += usize::from(token.clipped_lower);
+        }
+        writeln!(out, "mean   {:>7.4}  clipped {clipped}/6, by the dual bound {lower}/6", sum / 6.0).unwrap();
+    }
+    golden("objective", "ppo", &out);
+}
+
+/// One filter of every kind, for the contracts.
+fn filters() -> Vec<FilterConfig> {
+    let mut all = vec![FilterConfig::None(NoFilter {})];
+    for (value, include_zero) in [(0.0, true), (0.5, false), (0.9, true), (0.9, false), (1.0, false)] {
+        for (keep, mass) in [
+            (Keep::Largest, Mass::Linear),
+            (Keep::Smallest, Mass::Linear),
+            (Keep::Largest, Mass::Softmax),
+            (Keep::Smallest, Mass::Softmax),
+        ] {
+            all.push(FilterConfig::TopP(TopP { value, include_zero, keep, mass, ..TOP_P }));
+        }
+    }
+    assert!(FilterConfig::NAMES.iter().all(|name| all.iter().any(|filter| filter.name() == *name)));
+    all
+}
+
+fn task() -> Task {
+    Task { env: "bandit".into(), epoch: 1, split: Split::Train, index: 0 }
+}
+
+fn turn(reward: f64) -> Turn {
+    let reply = Reply { text: String::new(), actions: Err(Malformed::Tags), reasoning: None };
+    let (observation, anchor, executed) = (String::new(), String::new(), Vec::new());
+    Turn { observation, anchor, reply, executed, reward, penalty: 0.0, valid: true, effective: true }
+}
+
+/// A group of one-turn episodes of these scores; member m has a prompt of one token and `lengths[m]` response tokens.
+fn group(id: usize, scores: &[f64], lengths: &[usize]) -> Group {
+    let member = |(member, (score, length)): (usize, (&f64, &usize))| {
+        let logprobs: Vec<f32> = (0..*length).map(|token| -0.5 - 0.25 * token as f32).collect();
+        let tokens = (0..=*length as u32).collect();
+        let sequence =
+            Sequence { tokens, turns: vec![0], responses: vec![1..1 + length], entropies: logprobs.clone(), logprobs };
+        Trajectory { member, turns: vec![turn(*score)], sequences: vec![sequence], end: End::Solved }
+    };
+    Group { id, task: task(), members: scores.iter().zip(lengths).enumerate().map(member).collect() }
+}
+
+/// Groups of two whose spreads grow with `spread`.
+fn spread_groups(spreads: &[u32]) -> Vec<Group> {
+    let spread = |(id, spread): (usize, &u32)| group(id, &[0.0, f64::from(*spread) / 8.0], &[1, 1]);
+    spreads.iter().enumerate().map(spread).collect()
+}
+
+fn all_of(outcome: &Outcome) -> Vec<usize> {
+    let mut all: Vec<usize> = outcome.kept.iter().copied().chain(outcome.dropped.iter().map(|d| d.0)).collect();
+    assert!(outcome.kept.is_sorted() && outcome.dropped.is_sorted_by_key(|d| d.0));
+    all.sort_unstable();
+    all
+}
+
+proptest! {
+    #[test]
+    fn filters_partition_and_break_ties_by_index(spreads in prop::collection::vec(0..6u32, 0..10)) {
+        let groups = spread_groups(&spreads);
+        for filter in filters() {
+            let outcome = filter.apply(&groups);
+            prop_assert_eq!(all_of(&outcome), (0..groups.len()).collect::<Vec<_>>());
+            for (late, spread) in spreads.iter().enumerate().filter(|(late, _)| outcome.kept.contains(late)) {
+                let equal = (0..late).filter(|early| spreads[*early] == *spread);
+                prop_assert!(equal.clone().all(|early| outcome.kept.contains(&early)), "{:?} {:?}", filter, outcome);
+            }
+        }
+    }
+
+    #[test]
+    fn verdicts_follow_their_groups(
+        order in prop::collection::btree_set(0..1000u32, 1..10).prop_map(Vec::from_iter).prop_shuffle(),
+    ) {
+        let sorted = { let mut sorted = order.clone(); sorted.sort_unstable(); sorted };
+        for filter in filters() {
+            let verdicts = |spreads: &[u32]| -> BTreeMap<u32, Option<&'static str>> {
+                let outcome = filter.apply(&spread_groups(spreads));
+                let reason = |index: usize| outcome.reason(index).map(|reason| reason.name());
+                spreads.iter().enumerate().map(|(index, spread)| (*spread, reason(index))).collect()
+            };
+            prop_assert_eq!(verdicts(&order), verdicts(&sorted));
+        }
+    }
+
+    #[test]
+    fn grpo_is_centred_and_ignores_a_constant(
+        members in prop::collection::vec((-100..100i32, 1..5usize), 2..9), shift in -1000..1000i32,
+        std in any::<bool>(), by_row in any::<bool>(), ddof in 0..=1u32,
+    ) {
+        let config = Grpo { std, unit: if by_row { Unit::Row } else { Unit::Trajectory }, ddof, ..GRPO };
+        let scores: Vec<f64> = members.iter().map(|(score, _)| f64::from(*score) / 10.0).collect();
+        let rows: Vec<usize> = members.iter().map(|(_, rows)| *rows).collect();
+        let advantages = grpo(&config, &scores, &rows);
+        let weight = |member: usize| if by_row { rows[member] as f64 } else { 1.0 };
+        let sum: f64 = advantages.iter().enumerate().map(|(member, advantage)| weight(member) * advantage).sum();
+        prop_assert!(sum.abs() <= 1e-9, "{}", sum);
+        let shifted: Vec<f64> = scores.iter().map(|score| score + f64::from(shift) / 10.0).collect();
+        for (a, b) in advantages.iter().zip(grpo(&config, &shifted, &rows)) {
+            prop_assert!((a - b).abs() <= 1e-9, "{} {}", a, b);
+        }
+    }
+
+    #[test]
+    fn constant_groups_have_no_advantage(
+        score in -1e6..1e6f64, rows in prop::collection::vec(1..5usize, 2..9), std in any::<bool>(),
+        by_row in any::<bool>(), raw in any::<bool>(),
+    ) {
+        let unit = if by_row { Unit::Row } else { Unit::Trajectory };
+        let config = Grpo { std, unit, lone: if raw { Lone::Raw } else { Lone::Zero }, epsilon: 0.0, ..GRPO };
+        prop_assert_eq!(grpo(&config, &vec![score; rows.len()], &rows), vec![0.0; rows.len()]);
+        prop_assert_eq!(grpo(&Grpo { lone: Lone::Zero, ..config.clone() }, &[score], &rows[..1]), vec![0.0]);
+        prop_assert_eq!(grpo(&Grpo { lone: Lone::Raw, ..config }, &[score], &[1]), vec![score]);
+    }
+
+    #[test]
+    fn derivatives_are_central_differences(
+        tokens in prop::collection::vec((-1.5..1.5f64, -3.0..3.0f64, 0.0..3.0f64, 0.001..1.0f64), 1..6),
+        coef in 0.0..0.1f64, dual in any::<bool>(),
+    ) {
+        let clip = Clip { dual: dual.then_some(3.0), ..PPO.clip };
+        let config = Ppo { clip, entropy_coef: coef, ..PPO };
+        let kinks = [1.0 - config.clip.low, 1.0 + config.clip.high, 3.0];
+        prop_assume!(tokens.iter().all(|(log, ..)| kinks.iter().all(|kink| (log.exp() - kink).abs() > 1e-3)));
+        let mut logprobs: Vec<f64> = tokens.iter().map(|(log, ..)| log - 1.0).collect();
+        let mut entropies: Vec<f64> = tokens.iter().map(|token| token.2).collect();
+        let advantages: Vec<f64> = tokens.iter().map(|token| token.1).collect();
+        let weights: Vec<f64> = tokens.iter().map(|token| token.3).collect();
+        let old = vec![-1.0; tokens.len()];
+        let objective = ObjectiveConfig::Ppo(config);
+        let loss = |logprobs: &[f64], entropies: &[f64]| {
+            let row = Tokens { logprobs, entropies, old: &old, advantages: &advantages, weights: &weights };
+            objective.loss(&row)
+        };
+        let total = |logprobs: &[f64], entropies: &[f64]| objective.total(&loss(logprobs, entropies).terms);
+        let by_hand = loss(&logprobs, &entropies);
+        let h = 1e-5;
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-9f64.max(1e-6 * b.abs());
+        for token in 0..tokens.len() {
+            let (logprob, entropy) = (logprobs[token], entropies[token]);
+            let mut at = |offset: f64| { logprobs[token] = logprob + offset; total(&logprobs, &entropies) };
+            let slope = (at(h) - at(-h)) / (2.0 * h);
+            at(0.0);
+            prop_assert!(near(by_hand.logprobs[token], slope), "{} {}", by_hand.logprobs[token], slope);
+            let mut at = |offset: f64| { entropies[token] = entropy + offset; total(&logprobs, &entropies) };
+            let slope = (at(h) - at(-h)) / (2.0 * h);
+            at(0.0);
+            prop_assert!(near(by_hand.entropies[token], slope), "{} {}", by_hand.entropies[token], slope);
+        }
+    }
+}
+
+/// Scores rows by a formula, asks for their cotangents in shards of its own choice, and remembers them.
+struct Listener {
+    /// Rows of a shard of its own; 0 takes the shards that it is given.
+    split: usize,
+    /// Added to every log-prob, by the number of steps taken.
+    drift: f32,
+    steps: usize,
+    /// Of each row of each gradient.
+    heard: Vec<Cotangent>,
+    shards: Vec<Vec<Range<usize>>>,
+}
+
+impl Listener {
+    fn new(split: usize, drift: f32) -> Self {
+        Self { split, drift, steps: 0, heard: Vec::new(), shards: Vec::new() }
+    }
+}
+
+impl Policy for Listener {
+    fn open<'a>(&'a self, _: &Sampling, _: usize) -> Box<dyn Session + 'a> {
+        unreachable!("a listener does not speak")
+    }
+}
+
+impl Learner for Listener {
+    fn score(&self, rows: &[Row<'_>], _: f64) -> Vec<Scores> {
+        let drift = self.drift * self.steps as f32;
+        let score = |row: &Row<'_>| {
+            let tokens = row.responses.iter().map(ExactSizeIterator::len).sum::<usize>();
+            let logprobs: Vec<f32> =
+                (0..tokens).map(|token| -0.5 - 0.25 * token as f32 + drift * (1 + token) as f32).collect();
+            Scores { entropies: logprobs.iter().map(|logprob| 0.3 - logprob).collect(), logprobs }
+        };
+        rows.iter().map(score).collect()
+    }
+
+    fn gradient(
+        &mut self,
+        rows: &[Row<'_>],
+        shards: &[Range<usize>],
+        temperature: f64,
+        cotangent: &(dyn Fn(usize, &Scores) -> Cotangent + Sync),
+    ) -> Vec<Scores> {
+        self.shards.push(shards.to_vec());
+        let scores = self.score(rows, temperature);
+        let own: Vec<Range<usize>> = match self.split {
+            0 => shards.to_vec(),
+            n => (0..rows.len()).step_by(n).map(|start| start..(start + n).min(rows.len())).collect(),
+        };
+        let heard = Mutex::new(vec![Cotangent::default(); rows.len()]);
+        for shard in own.into_iter().rev() {
+            for row in shard {
+                heard.lock().unwrap()[row] = cotangent(row, &scores[row]);
+            }
+        }
+        self.heard.extend(heard.into_inner().unwrap());
+        scores
+    }
+
+    fn step(&mut self, _: &Optimizer) -> Result<Norms, f64> {
+        let flat = self.heard.iter().flat_map(|row| &row.logprobs);
+        let norm = flat.map(|d| f64::from(*d) * f64::from(*d)).sum::<f64>().sqrt();
+        self.steps += 1;
+        if norm.is_finite() { Ok(Norms { gradient: norm }) } else { Err(norm) }
+    }
+
+    fn save(&self) -> Vec<(String, Vec<u8>)> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, _: &[(String, Vec<u8>)]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn learn(
+    listener: &mut Listener,
+    groups: &[Group],
+    objective: &ObjectiveConfig,
+    (epochs, mini_batch): (usize, usize),
+) -> Result<UpdateStats, NonFinite> {
+    let kept: Vec<&Group> = groups.iter().collect();
+    let credits = AdvantageConfig::Grpo(GRPO).estimate(&kept);
+    let batch = Batch::new(&kept, &credits.iter().map(|credit| &credit.advantages[..]).collect::<Vec<_>>());
+    let config = UpdateConfig {
+        epochs,
+        mini_batch,
+        learning_rate: 0.1,
+        beta1: 0.9,
+        beta2: 0.999,
+        epsilon: 1e-8,
+        weight_decay: 0.0,
+        clip_norm: 1.0,
+    };
+    update(&Rules { update: &config, objective, temperature: 1.0, learning_rate: 0.05 }, &batch, listener)
+}
+
+proptest! {
+    #[test]
+    fn loss_and_derivatives_are_the_same_bits_under_any_split(
+        members in prop::collection::vec(prop::collection::vec((-3..3i32, 0..4usize), 1..5), 1..5), split in 1..7usize,
+        mini_batch in 1..12usize, aggregate in 0..4usize,
+    ) {
+        let groups: Vec<Group> = members.iter().enumerate().map(|(id, members)| {
+            let (scores, lengths): (Vec<f64>, Vec<usize>) = members.iter().map(|(s, n)| (f64::from(*s), *n)).unzip();
+            group(id, &scores, &lengths)
+        }).collect();
+        let aggregate = [
+            AggregateConfig::TokenMean(TokenMean {}),
+            AggregateConfig::SeqMeanTokenSum(SeqMeanTokenSum {}),
+            AggregateConfig::SeqMeanTokenMean(SeqMeanTokenMean {}),
+            AggregateConfig::SeqMeanTokenSumNorm(SeqMeanTokenSumNorm { width: 7 }),
+        ][aggregate].clone();
+        let objective = ObjectiveConfig::Ppo(Ppo { aggregate, ..PPO });
+        let (mut whole, mut parts) = (Listener::new(0, 0.1), Listener::new(split, 0.1));
+        let a = learn(&mut whole, &groups, &objective, (2, mini_batch)).unwrap();
+        let b = learn(&mut parts, &groups, &objective, (2, mini_batch)).unwrap();
+        let bits = |s: &UpdateStats| {
+            [s.loss, s.policy, s.entropy, s.clip_fraction, s.clip_fraction_lower, s.grad_norm, s.kl, s.ratio_gap]
+                .map(f64::to_bits)
+        };
+        prop_assert_eq!(bits(&a), bits(&b));
+        prop_assert_eq!(whole.heard, parts.heard);
+    }
+}
+
+#[test]
+fn mini_batches_cut_groups_into_shards_and_a_small_batch_is_one() {
+    let groups = [group(4, &[1.0, 0.0, 0.0], &[2, 1, 3]), group(7, &[0.0, 1.0], &[1, 2])];
+    let objective = ObjectiveConfig::Ppo(PPO);
+    let mut listener = Listener::new(0, 0.0);
+    let stats = learn(&mut listener, &groups, &objective, (1, 2)).unwrap();
+    assert_eq!(listener.shards, [vec![0..2], vec![0..1, 1..2], vec![0..1]]);
+    assert_eq!((stats.steps, stats.kl, stats.ratio_gap, stats.learning_rate), (3, 0.0, 0.0, 0.05));
+    let mut listener = Listener::new(0, 0.0);
+    let stats = learn(&mut listener, &groups, &objective, (1, 32)).unwrap();
+    assert_eq!(listener.shards, [vec![0..3, 3..5]]);
+    // On policy, token-mean: minus the mean of advantages over tokens, and of entropies 0.8 + 0.25 a token.
+    let advantages = [2.0 / 3.0, -1.0 / 3.0].map(|a| a / (stats::std(&[1.0, 0.0, 0.0], 1) + 1e-6));
+    let pair = 0.5 / (0.5f64.sqrt() + 1e-6);
+    let sum = 2.0 * advantages[0] + 4.0 * advantages[1] - pair + 2.0 * pair;
+    close(&[stats.policy], &[-sum / 9.0], 1e-12);
+    close(&[stats.entropy, stats.loss], &[0.8 + 0.25 * 5.0 / 9.0, stats.policy - 0.001 * stats.entropy], 1e-6);
+    let first = f64::from(listener.heard[0].logprobs[0]);
+    close(&[first, f64::from(listener.heard[0].entropies[0])], &[-advantages[0] / 9.0, -0.001 / 9.0], 1e-7);
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_names_its_rows() {
+    let mut groups = [group(4, &[1.0, 0.0, 0.0], &[2, 1, 3]), group(7, &[0.0, 1.0], &[1, 2])];
+    groups[1].members[0].sequences[0].logprobs[0] = f32::NAN;
+    let error = learn(&mut Listener::new(0, 0.0), &groups, &ObjectiveConfig::Ppo(PPO), (1, 32)).unwrap_err();
+    assert_eq!(error.rows, [(7, 0)]);
+    assert_eq!(error.to_string(), "gradient norm NaN in epoch 0, mini-batch 0, rows 7.0");
+}
+
+#[test]
+fn an_update_measures_how_far_it_went() {
+    let groups = [group(0, &[1.0, 0.0], &[2, 2])];
+    let stats = learn(&mut Listener::new(0, 0.5), &groups, &ObjectiveConfig::Ppo(PPO), (2, 8)).unwrap();
+    // First epoch on policy; in the second each row's log-ratios are 0.5 and 1.
+    close(&[stats.kl, stats.ratio_gap], &[-(0.0 + 0.75) / 2.0, 0.0], 1e-6);
+    // exp 0.5 and exp 1 are above 1.28: clipped for the better member; for the worse one they stay below 3.
+    close(&[stats.clip_fraction, stats.clip_fraction_lower], &[2.0 / 8.0, 0.0], 1e-12);
+    assert_eq!(stats.steps, 2);
+}
+
+#[test]
+fn scores_of_groups() {
+    let of = |score: Score| score.of_rewards(&[1.0, 0.0, 0.0, 1.0]);
+    close(&[of(Score::RewardStd), of(Score::RewardVariance)], &[(1.0f64 / 3.0).sqrt(), 1.0 / 3.0], 1e-15);
+    assert_eq!((of(Score::RewardMean), of(Score::RewardSum)), (0.5, 2.0));
+    assert_eq!(Score::RewardVariance.of_rewards(&[10.9; 7]), 0.0);
+    assert_eq!(starpo::filter::zero(&spread_groups(&[0, 1, 0])), 2);
+}

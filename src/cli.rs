@@ -1,0 +1,159 @@
+//! The command line: one verb a file, and the only place that prints results.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::config::Diagnostics;
+use crate::record::RunError;
+use crate::stage::StageError;
+
+mod agent;
+mod eval;
+mod ls;
+mod replay;
+mod run;
+mod show;
+mod tokenizer;
+
+/// Trains and diagnoses reasoning agents by reinforcement learning, reproducibly.
+#[derive(Debug, Parser)]
+#[command(name = "starpo", version, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    common: Common,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done · 1 failed · 2 bad config or usage · 3 bad input file · 75 running elsewhere \
+                          · 130, 143 interrupted, resumable";
+
+/// What every verb takes.
+#[derive(Clone, Debug, Args)]
+struct Common {
+    /// Folder of run directories
+    #[arg(long, global = true, default_value = "runs", value_name = "DIR")]
+    runs_dir: PathBuf,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    json: bool,
+    /// Print results and errors only
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run an experiment: `starpo run sokoban top_p=0.9`. A finished one answers at once, an interrupted one goes on
+    Run(run::Run),
+    /// Carry out the run of a directory
+    Exec(run::Exec),
+    /// Show a resolved experiment: each value with its origin, the inputs, the key
+    Show(show::Show),
+    /// List runs
+    Ls(ls::Ls),
+    /// Play the held-out panel with a run's weights, an experiment's warm start, or a player without weights
+    Eval(eval::Eval),
+    /// Redo the arithmetic of an update on recorded episodes
+    Replay(replay::Replay),
+    /// Train the small tokenizer on transcripts of the experts of all environments
+    Tokenizer(tokenizer::Tokenizer),
+}
+
+/// What a verb can end by.
+#[derive(Debug, Error, Diagnostic)]
+enum CliError {
+    #[error(transparent)]
+    Config(#[from] Diagnostics),
+
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Run(#[from] RunError),
+
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Stage(#[from] StageError),
+
+    /// A file given by the user is not what it should be.
+    #[error("{0}")]
+    Input(String),
+
+    /// What was asked for cannot be done.
+    #[error("{message}")]
+    Usage {
+        message: String,
+        #[help]
+        help: Option<String>,
+    },
+
+    /// The model or the device does not work out.
+    #[error("{0}")]
+    Agent(String),
+
+    #[error("interrupted; the same command goes on from the last checkpoint")]
+    Interrupted(i32),
+}
+
+impl CliError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::Usage { .. } => 2,
+            Self::Run(error) => error.exit_code(),
+            Self::Stage(StageError::Run(error)) => error.exit_code(),
+            Self::Stage(_) | Self::Agent(_) => 1,
+            Self::Input(_) => 3,
+            Self::Interrupted(signal) => crate::record::signals::exit_code(*signal),
+        }
+    }
+}
+
+/// Carries out a command line; errors are on standard error when it returns.
+#[must_use]
+pub fn main(cli: Cli) -> ExitCode {
+    let common = &cli.common;
+    let result = match cli.verb {
+        Verb::Run(verb) => verb.run(common),
+        Verb::Exec(verb) => verb.run(common),
+        Verb::Show(verb) => verb.run(common),
+        Verb::Ls(verb) => verb.run(common),
+        Verb::Eval(verb) => verb.run(common),
+        Verb::Replay(verb) => verb.run(common),
+        Verb::Tokenizer(verb) => verb.run(common),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let code = error.exit_code();
+            complain(error, common.json);
+            ExitCode::from(code)
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "this is where errors are shown")]
+fn complain(error: CliError, json: bool) {
+    match error {
+        CliError::Config(diagnostics) if json => say(&diagnostics.json().to_string()),
+        CliError::Config(diagnostics) => {
+            let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+            eprint!("{}", diagnostics.render(colour));
+        }
+        error => eprintln!("{:?}", miette::Report::new(error)),
+    }
+}
+
+/// Prints a result. A closed standard output ends nothing.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+/// The folder that relative `(file)` paths, `configs/` and `experiments/` are found in.
+fn root() -> PathBuf {
+    std::env::current_dir().unwrap_or_default()
+}

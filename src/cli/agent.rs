@@ -1,0 +1,113 @@
+//! What plays and learns: tokenizer and policy as a config asks for them.
+
+use std::path::Path;
+
+use super::CliError;
+use crate::chat::{Chat, Script, Tokens};
+use crate::config::Input;
+use crate::experiment::{ModelConfig, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock};
+use crate::policy::{self, Expert, Shape, Tokenizer, Transformer, Uniform, Voice, Weights};
+use crate::record::{Disk, RunDir, RunError, checkpoint};
+
+/// Added to the mean square in the norms of a model made here.
+const NORM_EPSILON: f64 = 1e-6;
+
+/// A tokenizer, and the weights of before any learning.
+pub(super) struct Agent {
+    pub(super) tokenizer: Tokenizer,
+    pub(super) weights: Weights,
+    /// The `tokenizer.json`.
+    pub(super) tokenizer_text: String,
+}
+
+impl Agent {
+    /// The model that `config` names, with the weights that its own section gives.
+    pub(super) fn new(config: &ResolvedConfig) -> Result<Self, CliError> {
+        match &config.model {
+            ModelConfig::Tiny(tiny) => {
+                let Input(text) = &tiny.tokenizer;
+                let tokenizer = Tokenizer::from_json(text).map_err(CliError::Agent)?;
+                let seed = match &config.warm_start {
+                    WarmStartConfig::Expert(warm) => warm.seed,
+                    WarmStartConfig::None(_) => config.seed,
+                };
+                let weights =
+                    Weights::random(shape(tiny, &tokenizer), tiny.init_std, seed).map_err(CliError::Agent)?;
+                Ok(Self { tokenizer, weights, tokenizer_text: text.clone() })
+            }
+            ModelConfig::Pretrained(pretrained) => {
+                let (weights, text) = policy::read_folder(&pretrained.path.path).map_err(CliError::Input)?;
+                let tokenizer = Tokenizer::from_json(&text).map_err(CliError::Input)?;
+                Ok(Self { tokenizer, weights, tokenizer_text: text })
+            }
+        }
+    }
+
+    /// The chat over the agent's tokenizer.
+    pub(super) fn chat(&self, config: &ResolvedConfig) -> Result<Chat<'_>, CliError> {
+        Chat::new(&self.tokenizer, config.rollout.think).map_err(CliError::Agent)
+    }
+
+    /// The policy that learns, on the config's device.
+    pub(super) fn learner(&self, config: &ResolvedConfig, weights: Weights) -> Result<Transformer, CliError> {
+        let device = policy::device(&config.execution.device).map_err(CliError::Agent)?;
+        Ok(Transformer::new(weights, device, threads(config)))
+    }
+
+    /// Weights in a checkpoint of the run in the folder `run`: its newest.
+    pub(super) fn checkpoint(&self, disk: &Disk, run: &Path) -> Result<Weights, CliError> {
+        let found = checkpoint::latest(disk, run)?;
+        let missing = || RunError::Corrupt { path: run.to_owned(), what: "it has no checkpoint with weights".into() };
+        let files = found.checkpoint.ok_or_else(missing)?.files;
+        let (_, bytes) = files.iter().find(|(name, _)| name == "model.safetensors").ok_or_else(missing)?;
+        let corrupt = |what| RunError::Corrupt { path: run.to_owned(), what };
+        Ok(Weights::from_safetensors(self.weights.shape().clone(), bytes).map_err(corrupt)?)
+    }
+}
+
+fn shape(tiny: &Tiny, tokenizer: &Tokenizer) -> Shape {
+    let Tiny { width, layers, heads, kv_heads, ffn, rope_theta, .. } = *tiny;
+    Shape { vocab: tokenizer.vocab(), width, layers, heads, kv_heads, ffn, rope_theta, norm_eps: NORM_EPSILON }
+}
+
+/// The threads that a config asks for: all cores if it does not say.
+pub(super) fn threads(config: &ResolvedConfig) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    config.execution.threads.unwrap_or(cores)
+}
+
+/// The expert, speaking through `chat`.
+pub(super) fn expert<'a>(chat: &'a Chat<'a>) -> Expert<'a> {
+    Expert::new(voice(chat))
+}
+
+/// A player of uniform legal actions, speaking through `chat`.
+pub(super) fn uniform<'a>(chat: &'a Chat<'a>, script: &'a Script) -> Uniform<'a> {
+    let render = |thought: &str, actions: &[String]| {
+        script.reply(thought, &actions.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    Uniform::new(voice(chat), render)
+}
+
+fn voice<'a>(chat: &'a Chat<'a>) -> Voice<'a> {
+    Voice::new(|text: &str| chat.continuation(text), chat.end())
+}
+
+impl Tokens for Tokenizer {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        Tokenizer::encode(self, text)
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        Tokenizer::decode(self, ids)
+    }
+
+    fn special(&self, name: &str) -> Option<u32> {
+        Tokenizer::special(self, name)
+    }
+}
+
+/// The run that a directory holds.
+pub(super) fn locked(run: &RunDir) -> Result<Resolved, CliError> {
+    Ok(from_lock(&run.lock()?)?)
+}

@@ -1,0 +1,233 @@
+//! `starpo run` and `starpo exec`: train, from wherever the run stands.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::agent::{Agent, expert, locked, threads};
+use super::{CliError, Common, root, say};
+use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
+use crate::policy::{Optimizer, Weights};
+use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, log, reader, signals};
+use crate::stage::{Ended, drive};
+use crate::train::Training;
+use crate::warm_start::{self, WarmStart};
+
+/// How long to wait between looks at a warm start that another process makes.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// An experiment and how it differs from its file.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Run {
+    /// A name in `experiments/`, or a path to a `.kdl` file
+    experiment: String,
+    /// `path=value`; short names and aliases will do
+    overrides: Vec<String>,
+    /// Move what is there of this run aside, and start anew
+    #[arg(long)]
+    fresh: bool,
+}
+
+/// A run directory.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Exec {
+    /// A run's directory, or any unique prefix of its name or id
+    run: String,
+}
+
+impl Run {
+    pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
+        let resolved = experiment::resolve(&self.experiment, &self.overrides, &root())?;
+        let (disk, name) = (Disk::default(), resolved.id().to_string());
+        if self.fresh
+            && let Some(place) = RunDir::set_aside(&disk, &common.runs_dir, &name)?
+        {
+            tell(common, &format!("moved aside to {}", place.display()));
+        }
+        for short in &resolved.short_names {
+            tell(common, &short.to_string());
+        }
+        let run = RunDir::open_or_create(&disk, &common.runs_dir, &name, &resolved.lock(), &resolved.canon)?;
+        carry_out(&disk, &run, &resolved, common)
+    }
+}
+
+impl Exec {
+    pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
+        let disk = Disk::default();
+        let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
+        carry_out(&disk, &run, &locked(&run)?, common)
+    }
+}
+
+/// Takes a run from where it stands to its end, and says what came out.
+fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common) -> Result<(), CliError> {
+    tell(common, &format!("run {}  key {}  {}", resolved.id(), resolved.key, run.path().display()));
+    let Some(begun) = run.begin(&facts(resolved))? else {
+        return result(disk, run, resolved, common, "finished before");
+    };
+    log::log_to(disk, run.path(), &resolved.config.execution.log)?;
+    catch_signals()?;
+    let agent = Agent::new(&resolved.config)?;
+    let chat = agent.chat(&resolved.config)?;
+    let weights = match begun.checkpoint {
+        // The checkpoint has the weights of then.
+        Some(_) => agent.weights.clone(),
+        None => match warm_start(disk, resolved, &agent, common) {
+            Ok(weights) => weights,
+            Err(CliError::Interrupted(signal)) => {
+                begun.attempt.interrupt(&format!("signal {signal}"))?;
+                return Err(CliError::Interrupted(signal));
+            }
+            Err(error) => {
+                begun.attempt.fail(&error.to_string())?;
+                return Err(error);
+            }
+        },
+    };
+    log::log_to(disk, run.path(), &resolved.config.execution.log)?;
+    let mut learner = agent.learner(&resolved.config, weights)?;
+    let mut training = Training { config: &resolved.config, chat: &chat, learner: &mut learner, empty_steps: 0 };
+    let steps = resolved.config.train.steps;
+    let progress = progress(&resolved.name, &begun, steps, common);
+    let ended = drive(&mut training, begun, &resolved.config.execution, &progress);
+    progress.finish();
+    match ended? {
+        Ended::Done { .. } => result(disk, run, resolved, common, "finished"),
+        Ended::Interrupted(signal) => Err(CliError::Interrupted(signal)),
+    }
+}
+
+/// The weights that a run starts from: those of its warm start, made here if nobody has.
+pub(super) fn warm_start(
+    disk: &Disk,
+    resolved: &Resolved,
+    agent: &Agent,
+    common: &Common,
+) -> Result<Weights, CliError> {
+    let (WarmStartConfig::Expert(warm), Some((canon, id))) = (&resolved.config.warm_start, resolved.warm_start()) else {
+        return Ok(agent.weights.clone());
+    };
+    let run = RunDir::open_or_create(disk, &common.runs_dir, &id.to_string(), &resolved.lock(), &canon)?;
+    if let Some(begun) = wait_for(&run, &id, resolved, common)? {
+        tell(common, &format!("warm start {id}  {}", run.path().display()));
+        log::log_to(disk, run.path(), &resolved.config.execution.log)?;
+        catch_signals()?;
+        let chat = agent.chat(&resolved.config)?;
+        let mut learner = agent.learner(&resolved.config, agent.weights.clone())?;
+        let progress = progress("warm start", &begun, warm.steps, common);
+        let episodes = warm_start::episodes(&resolved.config, warm, &chat, &expert(&chat));
+        let mut stage = WarmStart {
+            warm,
+            optimizer: optimizer(resolved),
+            rows: episodes.into_iter().flat_map(|episode| episode.sequences).collect(),
+            learner: &mut learner,
+        };
+        let ended = drive(&mut stage, begun, &resolved.config.execution, &progress);
+        progress.finish();
+        if let Ended::Interrupted(signal) = ended? {
+            return Err(CliError::Interrupted(signal));
+        }
+    }
+    agent.checkpoint(disk, run.path())
+}
+
+/// Begins the warm start, or waits until the process that makes it is done (None) or gone.
+fn wait_for(run: &RunDir, id: &RunId, resolved: &Resolved, common: &Common) -> Result<Option<Begun>, CliError> {
+    let mut told = false;
+    loop {
+        match run.begin(&facts(resolved)) {
+            Err(RunError::RunningElsewhere { host, pid, .. }) => {
+                if !told {
+                    tell(common, &format!("waits for warm start {id}, which process {pid} on {host} makes"));
+                    told = true;
+                }
+                if let Some(signal) = signals::interrupted() {
+                    return Err(CliError::Interrupted(signal));
+                }
+                std::thread::sleep(PATIENCE);
+            }
+            begun => return Ok(begun?),
+        }
+    }
+}
+
+fn optimizer(resolved: &Resolved) -> Optimizer {
+    let update = &resolved.config.update;
+    Optimizer {
+        learning_rate: 0.0,
+        beta1: update.beta1,
+        beta2: update.beta2,
+        epsilon: update.epsilon,
+        weight_decay: update.weight_decay,
+        clip_norm: update.clip_norm,
+    }
+}
+
+fn facts(resolved: &Resolved) -> Facts {
+    Facts {
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        device: resolved.config.execution.device.clone(),
+        threads: threads(&resolved.config),
+    }
+}
+
+fn progress(name: &str, begun: &Begun, steps: usize, common: &Common) -> Progress {
+    let done = begun.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
+    Progress::new(name, done, steps, common.quiet || common.json)
+}
+
+fn catch_signals() -> Result<(), CliError> {
+    signals::catch().map_err(|error| CliError::Agent(format!("cannot catch signals: {error}")))
+}
+
+/// What a finished run came to.
+fn result(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common, how: &str) -> Result<(), CliError> {
+    let metrics = reader::metrics(disk, run.path())?;
+    let digest = reader::digest(disk, run.path())?;
+    let evals: Vec<&Value> = metrics.iter().filter(|line| line["eval"].is_object()).collect();
+    if common.json {
+        say(&json!({
+            "run": resolved.id().to_string(), "key": resolved.key.to_string(), "directory": run.path(),
+            "digest": digest, "first": evals.first(), "last": metrics.last(),
+        })
+        .to_string());
+        return Ok(());
+    }
+    say(&format!("{how}: {} step {}", resolved.id(), metrics.last().map_or(0, |line| line["step"].as_u64().unwrap_or(0))));
+    if let (Some(first), Some(last)) = (evals.first(), evals.last()) {
+        say(&success("before", first));
+        say(&success("after", last));
+    }
+    say(&format!("key        {}", resolved.key));
+    say(&format!("digest     {}", digest.as_deref().unwrap_or("-")));
+    say(&format!("directory  {}", directory(run.path()).display()));
+    Ok(())
+}
+
+fn success(when: &str, line: &Value) -> String {
+    let share = |value: &Value| 100.0 * value.as_f64().unwrap_or(f64::NAN);
+    let eval = &line["eval"];
+    format!(
+        "{when:<10} success {:.1} % ± {:.1} sampled, {:.1} % ± {:.1} greedy (step {})",
+        share(&eval["success"]),
+        share(&eval["success_error"]),
+        share(&eval["greedy"]["success"]),
+        share(&eval["greedy"]["success_error"]),
+        line["step"],
+    )
+}
+
+fn directory(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Something to know on the way: on standard error, unless `--quiet` or `--json`.
+#[expect(clippy::print_stderr, reason = "the command line talks here")]
+pub(super) fn tell(common: &Common, text: &str) {
+    if !common.quiet && !common.json {
+        eprintln!("{text}");
+    }
+}

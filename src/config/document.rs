@@ -1,0 +1,362 @@
+//! Documents: text to layers, and the documents that a document builds on.
+
+use std::sync::Arc;
+
+use kdl::{KdlDocument, KdlNode};
+
+use super::error::{self, Diagnostic};
+use super::schema::{self, fold};
+use super::{Field, Kind, Place, Reader, Source};
+
+/// Bytes of a document.
+const SIZE_MAX: usize = 1 << 20;
+/// Braces within braces.
+const DEPTH_MAX: usize = 32;
+/// Characters that comments are made of.
+const COMMENT_MARKS_MAX: usize = 100_000;
+/// Bytes of the parser's stack, which the system gives as they are touched.
+const STACK: usize = 1 << 28;
+/// Nodes of a document.
+const NODES_MAX: usize = 10_000;
+
+/// The nodes of one document, without what the document says about itself.
+pub(super) struct Layer {
+    pub source: Arc<Source>,
+    /// The name of the experiment, or the start of a part.
+    pub place: Place,
+    pub nodes: Vec<KdlNode>,
+}
+
+/// A short name for a value: `alias "top_p" "filter.value" filter="top-p"`.
+pub(super) struct Alias {
+    pub name: String,
+    pub path: String,
+    pub place: Place,
+    /// Values that its use chooses besides: path and text.
+    pub also: Vec<(String, String)>,
+}
+
+/// The documents of an experiment, the lowest layer first.
+pub(super) struct Documents<'r> {
+    reader: &'r dyn Reader,
+    pub layers: Vec<Layer>,
+    pub aliases: Vec<Alias>,
+    pub errors: Vec<Diagnostic>,
+    /// Those being read, with the places that asked for them.
+    open: Vec<(String, Option<Place>)>,
+}
+
+/// Parses a document that a person wrote, within the limits.
+pub(super) fn parse(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>> {
+    let large = |what| Err(vec![error::too_large(&Place::new(source, 0, 0), what)]);
+    let marks = |marks: &[u8]| source.text.bytes().filter(|byte| marks.contains(byte)).count();
+    if source.text.len() > SIZE_MAX {
+        return large("more than 1 MiB");
+    }
+    if marks(b"{}") > 2 * NODES_MAX {
+        return large("more than 20,000 braces");
+    }
+    if marks(b"*/") > COMMENT_MARKS_MAX {
+        return large("more than 100,000 stars and slashes");
+    }
+    let document = read(source)?;
+    if count(&document) > NODES_MAX { large("more than 10,000 nodes") } else { Ok(document) }
+}
+
+/// Parses a document of any size.
+pub(super) fn read(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>> {
+    if let Some(at) = too_deep(&source.text) {
+        return Err(vec![error::too_large(&Place::new(source, at, 1), "nested deeper than 32")]);
+    }
+    on_a_deep_stack(&source.text).map_err(|error| {
+        let show = |diagnostic: &kdl::KdlDiagnostic| {
+            let message = diagnostic.message.as_deref().unwrap_or("this is no KDL");
+            let label = diagnostic.label.as_deref().unwrap_or("here");
+            error::syntax(&Place::of(source, diagnostic.span), message, label)
+                .help(diagnostic.help.clone().unwrap_or_default())
+        };
+        // One slip can set off a mistake on every later line.
+        error.diagnostics.iter().take(20).map(show).collect()
+    })
+}
+
+/// The parser calls itself for every stray brace and every star of a comment.
+fn on_a_deep_stack(text: &str) -> Result<KdlDocument, kdl::KdlError> {
+    std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || KdlDocument::parse_v2(text));
+        match parser {
+            Ok(parser) => parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => KdlDocument::parse_v2(text),
+        }
+    })
+}
+
+fn count(document: &KdlDocument) -> usize {
+    document.nodes().iter().map(|node| 1 + node.children().map_or(0, count)).sum()
+}
+
+/// Where braces or comments are nested too deep for the parser, which recurses into them.
+fn too_deep(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (mut at, mut depth, mut comments) = (0, 0_usize, 0_usize);
+    while at < bytes.len() {
+        let two = bytes.get(at..at + 2).unwrap_or_default();
+        match (two, bytes[at]) {
+            (b"/*", _) => (comments, at) = (comments + 1, at + 1),
+            (b"*/", _) => (comments, at) = (comments.saturating_sub(1), at + 1),
+            _ if comments > 0 => {}
+            (b"//", _) => at += text[at..].find('\n').unwrap_or(text.len() - at),
+            (_, b'"') => at = end_of_string(bytes, at),
+            (_, b'{') => depth += 1,
+            (_, b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX || comments > DEPTH_MAX {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The last byte of the string, raw or not, that opens at `at`.
+fn end_of_string(bytes: &[u8], at: usize) -> usize {
+    let hashes = bytes[..at].iter().rev().take_while(|byte| **byte == b'#').count();
+    let quotes = if bytes[at..].starts_with(b"\"\"\"") { 3 } else { 1 };
+    let mut close = vec![b'"'; quotes];
+    close.resize(quotes + hashes, b'#');
+    let mut end = at + quotes;
+    while end < bytes.len() && !bytes[end..].starts_with(&close) {
+        end += if bytes[end] == b'\\' && hashes == 0 { 2 } else { 1 };
+    }
+    end + close.len() - 1
+}
+
+impl<'r> Documents<'r> {
+    pub(super) fn new(reader: &'r dyn Reader) -> Self {
+        Self { reader, layers: Vec::new(), aliases: Vec::new(), errors: Vec::new(), open: Vec::new() }
+    }
+
+    /// Reads an experiment, after all that it builds on. Its name, if the document is one.
+    pub(super) fn experiment(&mut self, path: &str, asked: Option<&Place>) -> Option<String> {
+        let (source, document) = self.open(path, asked)?;
+        let name = match document.nodes() {
+            [node] if node.name().value() == "experiment" => self.wrapped(&source, node),
+            nodes => {
+                let place = nodes.iter().find(|node| node.name().value() != "experiment").or(nodes.get(1));
+                let place = Place::of(&source, place.map_or((0, 0).into(), |node| node.name().span()));
+                let wrong = error::wrapping(&place, "an experiment is one node around all others");
+                self.errors.push(wrong.help("write `experiment \"name\" { extends \"base\"; … }` around it"));
+                None
+            }
+        };
+        self.open.pop();
+        name
+    }
+
+    fn wrapped(&mut self, source: &Arc<Source>, node: &KdlNode) -> Option<String> {
+        if let Some(annotation) = node.ty() {
+            let at = Place::of(source, annotation.span());
+            self.errors.push(error::bad_annotation(&at, annotation.value(), "is not known before an experiment"));
+        }
+        let name = match node.entries() {
+            [entry] if entry.name().is_none() => entry.value().as_string(),
+            _ => None,
+        };
+        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name = name.filter(|name| name.chars().all(legal) && name.starts_with(|c: char| c.is_ascii_alphanumeric()));
+        let place = Place::of(source, node.entries().first().map_or(node.name().span(), kdl::KdlEntry::span));
+        if name.is_none() {
+            let wrong = error::wrapping(&place, "an experiment has one name");
+            self.errors.push(wrong.help("of letters, digits, `-`, `_` and `.`: it names the run's directory"));
+        }
+        let nodes = node.children().map(KdlDocument::nodes).unwrap_or_default();
+        self.body(source, place, nodes);
+        name.map(str::to_owned)
+    }
+
+    /// Reads a part, after all that it builds on.
+    pub(super) fn part(&mut self, path: &str, asked: Option<&Place>) {
+        let Some((source, document)) = self.open(path, asked) else { return };
+        match document.nodes().iter().find(|node| node.name().value() == "experiment") {
+            None => self.body(&source, Place::new(&source, 0, 0), document.nodes()),
+            Some(node) => {
+                let place = Place::of(&source, node.name().span());
+                self.errors.push(error::wrapping(&place, "a part has bare sections, with no node around them"));
+            }
+        }
+        self.open.pop();
+    }
+
+    /// Reads text that builds on nothing else.
+    pub(super) fn text(&mut self, source: &Arc<Source>, nodes: &[KdlNode]) {
+        self.body(source, Place::new(source, 0, 0), nodes);
+    }
+
+    fn open(&mut self, path: &str, asked: Option<&Place>) -> Option<(Arc<Source>, KdlDocument)> {
+        let text = match self.reader.read(path).map(String::from_utf8) {
+            Ok(Ok(text)) => text,
+            Ok(Err(_)) => return self.unreadable(path, asked, "it is not UTF-8"),
+            Err(error) => return self.unreadable(path, asked, &error.to_string()),
+        };
+        let source = Source::document(path, text);
+        match parse(&source) {
+            Ok(document) => {
+                self.open.push((path.to_owned(), asked.cloned()));
+                Some((source, document))
+            }
+            Err(errors) => {
+                self.errors.extend(errors);
+                None
+            }
+        }
+    }
+
+    fn unreadable<T>(&mut self, path: &str, asked: Option<&Place>, why: &str) -> Option<T> {
+        self.errors.push(match asked {
+            Some(place) => error::unreadable(place, path, why),
+            None => Diagnostic::new("unreadable", format!("cannot read {path}: {why}")),
+        });
+        None
+    }
+
+    fn body(&mut self, source: &Arc<Source>, place: Place, nodes: &[KdlNode]) {
+        let (mut own, mut extended) = (Vec::new(), None);
+        let mut head = true;
+        for node in nodes {
+            let name = node.name();
+            let here = Place::of(source, name.span());
+            match name.value() {
+                word @ ("extends" | "use") => {
+                    self.bare(source, node);
+                    if !head {
+                        let wrong = error::not_first(&here, word);
+                        self.errors.push(wrong.help("what a document builds on comes first; its own nodes win"));
+                    }
+                    if word == "extends"
+                        && let Some(first) = extended.replace(here.clone())
+                    {
+                        self.errors.push(error::duplicate(&here, &first, word));
+                        continue;
+                    }
+                    self.build_on(source, node);
+                }
+                "note" => {}
+                "alias" => self.alias(source, node),
+                _ => own.push(node.clone()),
+            }
+            head &= matches!(name.value(), "extends" | "use" | "note" | "alias");
+        }
+        self.layers.push(Layer { source: Arc::clone(source), place, nodes: own });
+    }
+
+    fn build_on(&mut self, source: &Arc<Source>, node: &KdlNode) {
+        let word = node.name().value();
+        if node.entries().is_empty() {
+            let place = Place::of(source, node.span());
+            self.errors.push(error::wrong_arguments(&place, word, "the name of a document", 0));
+        }
+        for entry in node.entries() {
+            let place = Place::of(source, entry.span());
+            let Some(name) = entry.value().as_string().filter(|_| entry.name().is_none()) else {
+                self.errors.push(error::wrong_type(&place, "the name of a document", &entry.value().to_string()));
+                continue;
+            };
+            let part = format!("configs/{name}.kdl");
+            let experiment = format!("experiments/{name}.kdl");
+            let experiments = if word == "extends" { self.reader.list("experiments") } else { Vec::new() };
+            let parts = self.reader.list("configs");
+            let (path, is_part) = match (experiments.contains(&experiment), parts.contains(&part)) {
+                (true, _) => (experiment, false),
+                (false, true) => (part, true),
+                (false, false) => {
+                    let all: Vec<&str> = experiments.iter().chain(&parts).map(|path| document_name(path)).collect();
+                    let help = error::choices(name, "documents", &all);
+                    self.errors.push(error::unknown_document(&place, name).help(help));
+                    continue;
+                }
+            };
+            if let Some(at) = self.open.iter().position(|(open, _)| *open == path) {
+                let first = self.open.get(at + 1).and_then(|(_, asked)| asked.as_ref()).unwrap_or(&place);
+                self.errors.push(error::cycle("documents", &place, first));
+            } else if is_part {
+                self.part(&path, Some(&place));
+            } else {
+                self.experiment(&path, Some(&place));
+            }
+        }
+    }
+
+    /// What the document says about itself has neither annotations nor children.
+    fn bare(&mut self, source: &Arc<Source>, node: &KdlNode) {
+        let annotations = node.ty().into_iter().chain(node.entries().iter().filter_map(kdl::KdlEntry::ty));
+        for annotation in annotations {
+            let at = Place::of(source, annotation.span());
+            self.errors.push(error::bad_annotation(&at, annotation.value(), "is not known here"));
+        }
+        if node.children().is_some() {
+            self.errors.push(error::not_a_block(&Place::of(source, node.name().span()), node.name().value()));
+        }
+    }
+
+    fn alias(&mut self, source: &Arc<Source>, node: &KdlNode) {
+        let place = Place::of(source, node.span());
+        self.bare(source, node);
+        let arguments: Vec<_> = node.entries().iter().filter(|entry| entry.name().is_none()).collect();
+        let texts: Vec<_> = arguments.iter().filter_map(|entry| entry.value().as_string()).collect();
+        let ([name, path], 2) = (texts.as_slice(), arguments.len()) else {
+            let wrong = error::wrong_arguments(&place, "alias", "a name and a path", arguments.len());
+            self.errors.push(wrong.help("such as `alias \"top_p\" \"filter.value\" filter=\"top-p\"`"));
+            return;
+        };
+        let also = |entry: &kdl::KdlEntry| {
+            let text = match entry.value() {
+                kdl::KdlValue::String(text) => text.clone(),
+                kdl::KdlValue::Null => "null".to_owned(),
+                kdl::KdlValue::Bool(value) => value.to_string(),
+                kdl::KdlValue::Integer(value) => value.to_string(),
+                kdl::KdlValue::Float(value) => value.to_string(),
+            };
+            entry.name().map(|name| (name.value().to_owned(), text))
+        };
+        let also = node.entries().iter().filter_map(also).collect();
+        let same = self.aliases.iter().position(|alias| alias.name == fold(name));
+        if let Some(first) = same.map(|index| self.aliases.remove(index).place)
+            && Arc::ptr_eq(&first.source, source)
+        {
+            self.errors.push(error::duplicate(&place, &first, name));
+        }
+        self.aliases.push(Alias { name: fold(name), path: (*path).to_owned(), place, also });
+    }
+}
+
+/// The name by which `extends` and `use` know a path.
+pub(super) fn document_name(path: &str) -> &str {
+    let name = path.strip_prefix("configs/").or(path.strip_prefix("experiments/")).unwrap_or(path);
+    name.strip_suffix(".kdl").unwrap_or(name)
+}
+
+/// Reports aliases that lead nowhere, whatever is chosen.
+pub(super) fn check_aliases(root: &'static [Field], aliases: &[Alias], errors: &mut Vec<Diagnostic>) {
+    let entries = schema::entries(root);
+    for alias in aliases {
+        if entries.iter().any(|entry| entry.path == alias.name) {
+            errors.push(error::alias_hidden(&alias.place, &alias.name));
+        }
+        for path in std::iter::once(&alias.path).chain(alias.also.iter().map(|(path, _)| path)) {
+            // The schema knows repeated nodes without their numbers.
+            let parts: Vec<_> = path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
+            let plain = fold(&parts.join("."));
+            match entries.iter().find(|entry| entry.path == plain) {
+                None => {
+                    let near = schema::nearest(&plain, entries.iter().map(|entry| entry.path.as_str()));
+                    errors.push(error::alias_to_nothing(&alias.place, path).help(error::did_you_mean(&near)));
+                }
+                Some(entry) if matches!(entry.field.kind.present(), Kind::Section(_)) => {
+                    errors.push(error::alias_to_section(&alias.place, path));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Every mistake that the language knows, each with its place and a hint.
+
+use std::fmt;
+use std::sync::Arc;
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
+
+use super::{Place, Source};
+
+/// One mistake.
+#[derive(Debug)]
+pub struct Diagnostic {
+    code: &'static str,
+    message: String,
+    /// The first is where the mistake is.
+    labels: Vec<(Place, String)>,
+    help: Option<String>,
+}
+
+impl Diagnostic {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), labels: Vec::new(), help: None }
+    }
+
+    pub(super) fn at(mut self, place: &Place, label: impl Into<String>) -> Self {
+        self.labels.push((place.clone(), label.into()));
+        self
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        let help = help.into();
+        self.help = (!help.is_empty()).then_some(help);
+        self
+    }
+
+    /// A rule of a layer above that the value at `place` breaks.
+    #[must_use]
+    pub fn rule(place: Option<&Place>, message: &str, help: &str) -> Self {
+        let rule = Self::new("rule", message).help(help);
+        match place {
+            Some(place) => rule.at(place, "this value"),
+            None => rule,
+        }
+    }
+
+    /// An experiment of that name is not among the documents at these paths.
+    #[must_use]
+    pub fn unknown_experiment(name: &str, paths: &[String]) -> Self {
+        let all: Vec<_> = paths.iter().map(|path| super::document::document_name(path)).collect();
+        Self::new("unknown-document", format!("there is no experiment \"{name}\"")).help(choices(
+            name,
+            "experiments",
+            &all,
+        ))
+    }
+
+    /// The kind of mistake, such as `unknown-key`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Where the mistake is, if it is in a text.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        self.labels.first().map(|(place, _)| place)
+    }
+
+    /// Labels in other texts than the first one's, as a line of help: an excerpt shows one text.
+    fn elsewhere(&self) -> Option<String> {
+        let home = self.place()?;
+        let mut lines = Vec::new();
+        for (place, label) in &self.labels {
+            if !Arc::ptr_eq(&place.source, &home.source) {
+                lines.push(format!("{}: {label}", place.origin()));
+            }
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    fn advice(&self) -> Option<String> {
+        match (self.elsewhere(), &self.help) {
+            (Some(elsewhere), Some(help)) => Some(format!("{elsewhere}\n{help}")),
+            (elsewhere, help) => elsewhere.or_else(|| help.clone()),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let place = self.place();
+        serde_json::json!({
+            "code": self.code,
+            "file": place.map(|place| place.source.name.as_str()),
+            "line": place.map(Place::line),
+            "column": place.map(Place::column),
+            "message": self.message,
+            "help": self.advice(),
+        })
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+impl miette::Diagnostic for Diagnostic {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(format!("starpo::{}", self.code)))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.advice().map(|advice| Box::new(wrapped(&advice)) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.place().map(|place| &*place.source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let home = self.place()?;
+        let here = self.labels.iter().filter(|(place, _)| Arc::ptr_eq(&place.source, &home.source));
+        Some(Box::new(here.map(|(place, label)| LabeledSpan::new_with_span(Some(label.clone()), place.span()))))
+    }
+}
+
+/// Breaks long lines at blanks: left to itself, the renderer breaks names at their hyphens.
+fn wrapped(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut width = 0;
+        for word in line.split(' ') {
+            let long = width > 0 && width + word.chars().count() > 84;
+            if long {
+                width = 0;
+            }
+            out.push_str(if long {
+                "\n"
+            } else if width > 0 {
+                " "
+            } else {
+                ""
+            });
+            out.push_str(word);
+            width += word.chars().count() + 1;
+        }
+        out.push('\n');
+    }
+    out.trim_end().to_owned()
+}
+
+/// All mistakes of a request, text by text. Never empty.
+#[derive(Debug)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// # Errors
+    /// If there is anything in `found`.
+    pub fn check(found: Vec<Diagnostic>) -> Result<(), Self> {
+        if found.is_empty() { Ok(()) } else { Err(Self::of(found)) }
+    }
+
+    /// Each mistake once, as one reads: text by text in the order in which they were met, each from its top.
+    pub(super) fn of(found: Vec<Diagnostic>) -> Self {
+        let mut texts: Vec<Arc<Source>> = Vec::new();
+        let mut sorted: Vec<((usize, usize), Diagnostic)> = Vec::new();
+        for diagnostic in found {
+            let at = diagnostic.place().map_or((usize::MAX, 0), |place| {
+                let known = texts.iter().position(|text| Arc::ptr_eq(text, &place.source));
+                let text = known.unwrap_or_else(|| {
+                    texts.push(Arc::clone(&place.source));
+                    texts.len() - 1
+                });
+                (text, place.start())
+            });
+            sorted.push((at, diagnostic));
+        }
+        sorted.sort_by(|(at, a), (bt, b)| at.cmp(bt).then_with(|| a.message.cmp(&b.message)));
+        sorted.dedup_by(|(at, a), (bt, b)| at == bt && a.code == b.code && a.message == b.message);
+        Self(sorted.into_iter().map(|(_, diagnostic)| diagnostic).collect())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.0.iter()
+    }
+
+    /// For people: excerpts of the texts, 100 columns wide. In colour with line art, or else in plain ASCII.
+    #[must_use]
+    pub fn render(&self, colour: bool) -> String {
+        let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::none() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(100).with_links(false).with_context_lines(1);
+        let mut out = String::new();
+        for diagnostic in &self.0 {
+            // Writing to a string fails only if a span lies outside its text, and places are clamped.
+            if handler.render_report(&mut out, diagnostic).is_err() {
+                out.push_str(&diagnostic.message);
+            }
+            out.push('\n');
+        }
+        match self.0.len() {
+            1 => out.push_str("1 error\n"),
+            count => out.push_str(&format!("{count} errors\n")),
+        }
+        out
+    }
+
+    /// A list with `code`, `file`, `line`, `column`, `message` and `help` of each.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        self.0.iter().map(Diagnostic::json).collect()
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(one: Diagnostic) -> Self {
+        Self(vec![one])
+    }
+}
+
+/// `did you mean …?`, or nothing.
+pub(super) fn did_you_mean(near: &[&str]) -> String {
+    match near {
+        [] => String::new(),
+        near => {
+            format!("did you mean {}? ", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// A list of choices after a suggestion.
+pub(super) fn choices(wanted: &str, what: &str, all: &[&str]) -> String {
+    let near = super::schema::nearest(wanted, all.iter().copied());
+    let list = if all.is_empty() { format!("there are no {what}") } else { format!("{what}: {}", all.join(", ")) };
+    format!("{}{list}", did_you_mean(&near))
+}
+
+macro_rules! mistakes {
+    ($(
+        $name:ident($place:ident $(, $arg:ident : $type:ty)*) $code:literal $message:literal, $label:literal;
+    )*) => { $(
+        pub(super) fn $name($place: &Place $(, $arg: $type)*) -> Diagnostic {
+            Diagnostic::new($code, format!($message)).at($place, format!($label))
+        }
+    )* };
+}
+
+// What each message says, in one table. Hints that need to look around are added where it is known what is around.
+mistakes! {
+    syntax(place, message: &str, label: &str) "syntax" "{message}", "{label}";
+    too_large(place, what: &str) "too-large" "the document is too large: {what}", "here";
+    unknown_key(place, key: &str, inside: &str) "unknown-key" "unknown key `{key}` in {inside}", "unknown key";
+    other_variant(place, key: &str, family: &str, chosen: &str)
+        "other-variant" "`{key}` is no field of {family} \"{chosen}\"", "belongs to another variant";
+    wrong_type(place, expected: &str, found: &str)
+        "wrong-type" "expected {expected}, found {found}", "expected {expected}";
+    out_of_range(place, value: &str, low: &str, high: &str)
+        "out-of-range" "{value} is out of range", "between {low} and {high}";
+    non_finite(place) "non-finite" "a number must be finite", "not finite";
+    missing(place, path: &str) "missing-key" "`{path}` is not set, and it has no default", "missing in here";
+    unknown_variant(place, family: &str, name: &str)
+        "unknown-variant" "there is no {family} \"{name}\"", "unknown name";
+    not_chosen(place, path: &str) "missing-key" "`{path}` is not chosen yet", "its fields need a name before them";
+    unknown_document(place, name: &str) "unknown-document" "there is no \"{name}\"", "not found";
+    not_first(place, name: &str) "not-first" "`{name}` stands after other nodes", "move it to the top";
+    bad_annotation(place, annotation: &str, why: &str) "bad-annotation" "`({annotation})` {why}", "this annotation";
+    wrong_arguments(place, name: &str, expected: &str, found: usize)
+        "wrong-arguments" "`{name}` takes {expected}, found {found}", "wrong number of arguments";
+    not_a_block(place, name: &str) "wrong-arguments" "`{name}` is a value: it has no fields", "not here";
+    wrapping(place, message: &str) "wrapping-node" "{message}", "here";
+    ref_to_nothing(place, path: &str) "ref-to-nothing" "`{path}` is no value of this experiment", "refers to nothing";
+    alias_to_nothing(place, path: &str) "alias-to-nothing" "`{path}` is no value of any experiment", "leads nowhere";
+    alias_to_section(place, path: &str) "alias-to-section" "`{path}` is a section", "an alias stands for one value";
+    alias_hidden(place, name: &str) "alias-hidden" "`{name}` is a path, and a path comes before an alias", "never used";
+    unreadable(place, path: &str, why: &str) "unreadable" "cannot read {path}: {why}", "named here";
+    not_an_override(place, text: &str) "not-an-override" "`{text}` is no override", "no `=`";
+    unknown_override(place, key: &str) "unknown-override" "no value is called `{key}`", "unknown name";
+    ambiguous(place, key: &str) "ambiguous-name" "`{key}` may mean several values", "ambiguous";
+    override_of_section(place, path: &str)
+        "override-of-section" "`{path}` has fields and no value of its own", "a section";
+    several_values(place, path: &str) "several-values" "`{path}` takes one value", "several values";
+    no_item(place, path: &str, count: usize)
+        "override-of-list" "`{path}` names a list, now of {count} nodes", "a list of nodes";
+}
+
+/// The same key twice in one body, or twice on the command line.
+pub(super) fn duplicate(place: &Place, first: &Place, key: &str) -> Diagnostic {
+    Diagnostic::new("duplicate-key", format!("`{key}` is given twice"))
+        .at(place, "given again")
+        .at(first, "first given here")
+}
+
+/// A key both as a property and as a child.
+pub(super) fn child_and_property(place: &Place, first: &Place, key: &str) -> Diagnostic {
+    Diagnostic::new("child-and-property", format!("`{key}` is given as a property and as a child"))
+        .at(place, "as a child")
+        .at(first, "as a property")
+        .help("a field is a child or a property of its node, never both")
+}
+
+/// Documents or references that lead back to themselves.
+pub(super) fn cycle(what: &str, place: &Place, other: &Place) -> Diagnostic {
+    let diagnostic = Diagnostic::new("cycle", format!("{what} lead back to where they started")).at(place, "this one");
+    if place == other { diagnostic } else { diagnostic.at(other, "comes back from here") }
+}

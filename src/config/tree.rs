@@ -1,0 +1,189 @@
+//! The tree that layers build: values of the description's shape, each with the place that gave it.
+
+use std::collections::BTreeMap;
+
+use super::schema::{Fields, join};
+use super::{Field, Kind, Place, Value};
+
+/// The fields of a body that some layer has given.
+pub type Body = BTreeMap<&'static str, Tree>;
+
+/// A value and where it came from.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    pub form: Form,
+    /// None where nothing was written: an optional value that no layer gives.
+    pub place: Option<Place>,
+}
+
+/// The shapes of a value under construction.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// Anything that is neither a list nor has fields.
+    Scalar(Value),
+    /// The value at another path; gone once references are resolved.
+    Ref(String),
+    Unset,
+    List(Vec<Tree>),
+    Section(Body),
+    Variant {
+        name: &'static str,
+        fields: Body,
+    },
+}
+
+impl Tree {
+    #[must_use]
+    pub fn new(form: Form, place: Place) -> Self {
+        Self { form, place: Some(place) }
+    }
+
+    /// `configs/base.kdl:12`, `override 2`, or `not set`.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.place.as_ref().map_or_else(|| "not set".to_owned(), Place::origin)
+    }
+
+    /// The value without its places.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        match &self.form {
+            Form::Scalar(value) => value.clone(),
+            Form::Ref(_) | Form::Unset => Value::Unset,
+            Form::List(items) => Value::List(items.iter().map(Tree::value).collect()),
+            Form::Section(fields) => Value::Section(values(fields)),
+            Form::Variant { name, fields } => Value::Variant { name, fields: values(fields) },
+        }
+    }
+}
+
+/// The values of a body without their places.
+#[must_use]
+pub fn values(body: &Body) -> BTreeMap<&'static str, Value> {
+    body.iter().map(|(name, tree)| (*name, tree.value())).collect()
+}
+
+/// One step from a value into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Field(&'static str),
+    Item(usize),
+}
+
+/// A position of the description as far as the tree's variants choose it, and the value there, if any.
+#[derive(Clone, Debug)]
+pub struct Spot<'t> {
+    pub steps: Vec<Step>,
+    /// With the numbers of list items: `task.0.size`.
+    pub path: String,
+    /// Without the number of a node that could repeat and stands alone: `task.size`.
+    pub short: String,
+    pub field: &'static Field,
+    pub kind: &'static Kind,
+    /// Inside something that never enters the key.
+    pub local: bool,
+    pub tree: Option<&'t Tree>,
+}
+
+impl Spot<'_> {
+    /// Whether `path` names this spot.
+    #[must_use]
+    pub fn is(&self, path: &str) -> bool {
+        self.path == path || self.short == path
+    }
+}
+
+/// Every position, parents first, in the order of the description.
+#[must_use]
+pub fn spots<'t>(root: &'static [Field], body: &'t Body) -> Vec<Spot<'t>> {
+    let mut found = Vec::new();
+    let top = At { steps: Vec::new(), path: String::new(), short: String::new(), local: false };
+    visit_body(Fields(root, &[]), Some(body), &top, &mut found);
+    found
+}
+
+/// The value at a path.
+#[must_use]
+pub fn find<'t>(root: &'static [Field], body: &'t Body, path: &str) -> Option<&'t Tree> {
+    spots(root, body).into_iter().filter(|spot| spot.is(path)).find_map(|spot| spot.tree)
+}
+
+struct At {
+    steps: Vec<Step>,
+    path: String,
+    short: String,
+    local: bool,
+}
+
+impl At {
+    fn field(&self, field: &'static Field) -> Self {
+        Self {
+            steps: [self.steps.as_slice(), &[Step::Field(field.name)]].concat(),
+            path: join(&self.path, field.name),
+            short: join(&self.short, field.name),
+            local: self.local || field.local,
+        }
+    }
+
+    fn item(&self, index: usize, alone: bool) -> Self {
+        Self {
+            steps: [self.steps.as_slice(), &[Step::Item(index)]].concat(),
+            path: join(&self.path, &index.to_string()),
+            short: if alone { self.short.clone() } else { join(&self.short, &index.to_string()) },
+            local: self.local,
+        }
+    }
+}
+
+fn visit_body<'t>(fields: Fields, body: Option<&'t Body>, at: &At, found: &mut Vec<Spot<'t>>) {
+    for field in fields.iter() {
+        visit(field, field.kind, body.and_then(|body| body.get(field.name)), &at.field(field), found);
+    }
+}
+
+fn visit<'t>(field: &'static Field, kind: &'static Kind, tree: Option<&'t Tree>, at: &At, found: &mut Vec<Spot<'t>>) {
+    let (steps, path, short) = (at.steps.clone(), at.path.clone(), at.short.clone());
+    found.push(Spot { steps, path, short, field, kind, local: at.local, tree });
+    match (kind.present(), tree.map(|tree| &tree.form)) {
+        (Kind::Section(_), Some(Form::Unset)) => {}
+        (Kind::Section(_), None) if matches!(kind, Kind::Optional(_)) => {}
+        (Kind::Section(inner), form) => {
+            let body = if let Some(Form::Section(body)) = form { Some(body) } else { None };
+            visit_body(Fields(inner, &[]), body, at, found);
+        }
+        (Kind::Variant { alternatives, common, .. }, Some(Form::Variant { name, fields })) => {
+            if let Some(member) = alternatives.iter().find(|member| member.name == *name) {
+                visit_body(Fields(member.fields, common), Some(fields), at, found);
+            }
+        }
+        (list @ Kind::List(item), Some(Form::List(items))) => {
+            let alone = items.len() == 1 && list.repeated().is_some();
+            for (index, tree) in items.iter().enumerate() {
+                visit(field, item, Some(tree), &at.item(index, alone), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Replaces the value at `steps` by what `make` makes of it, building the sections on the way.
+pub fn put(body: &mut Body, steps: &[Step], make: impl FnOnce(Option<Tree>) -> Tree) {
+    if let [Step::Field(name), rest @ ..] = steps {
+        let old = body.remove(name);
+        body.insert(name, put_into(old, rest, make));
+    }
+}
+
+fn put_into(old: Option<Tree>, steps: &[Step], make: impl FnOnce(Option<Tree>) -> Tree) -> Tree {
+    let Some(step) = steps.first() else { return make(old) };
+    let mut tree = old.unwrap_or_else(|| Tree { form: Form::Section(Body::new()), place: None });
+    match (&mut tree.form, step) {
+        (Form::Section(fields) | Form::Variant { fields, .. }, Step::Field(_)) => put(fields, steps, make),
+        (Form::List(items), Step::Item(index)) if *index < items.len() => {
+            let item = items.remove(*index);
+            items.insert(*index, put_into(Some(item), &steps[1..], make));
+        }
+        _ => {}
+    }
+    tree
+}

@@ -1,0 +1,154 @@
+//! A run written down, and read back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use kdl::KdlNode;
+
+use super::FIELDS;
+use super::resolve::{Resolved, finish};
+use crate::config::show::{kdl, quoted};
+use crate::config::tree::{Form, spots};
+use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Source, Top, Value};
+
+pub(super) fn show(run: &Resolved) -> String {
+    let config = kdl(FIELDS, &run.tree, 1);
+    let inputs = inputs(run, 1, false);
+    format!(
+        "experiment {} {{\n{config}}}\ninputs {{\n{inputs}}}\nkey {}\nid {}\n",
+        quoted(&run.name),
+        quoted(&run.key.to_string()),
+        quoted(&run.id().to_string()),
+    )
+}
+
+pub(super) fn lock(run: &Resolved) -> String {
+    let mut out = String::from("/- kdl-version 2\n");
+    out.push_str(&format!("run {} lock=1 canon=1 {{\n", quoted(&run.id().to_string())));
+    out.push_str(&format!("    experiment {}\n", quoted(&run.name)));
+    out.push_str(&format!("    key {}\n", quoted(&run.key.to_string())));
+    for typed in &run.overrides {
+        out.push_str(&format!("    override {}\n", quoted(typed)));
+    }
+    out.push_str(&format!("    config {{\n{}    }}\n", kdl(FIELDS, &run.tree, 2)));
+    out.push_str(&format!("    inputs {{\n{}    }}\n    epochs {{\n", inputs(run, 2, true)));
+    for line in run.canon.lines() {
+        if let Some((component, epoch)) = line.strip_prefix("@epoch ").and_then(|line| line.split_once("\tu32\t")) {
+            out.push_str(&format!("        {component} {epoch}\n"));
+        }
+    }
+    out.push_str("    }\n}\n");
+    out
+}
+
+/// One node for each file and folder, once, with the text if asked for.
+fn inputs(run: &Resolved, indent: usize, texts: bool) -> String {
+    let pad = "    ".repeat(indent);
+    let mut nodes = BTreeSet::new();
+    for spot in spots(FIELDS, &run.tree) {
+        match spot.tree.map(|tree| &tree.form) {
+            Some(Form::Scalar(Value::Input { text, path: Some(path) })) => {
+                let digest = blake3::hash(text.as_bytes()).to_hex();
+                let mut node = format!("{pad}file {} blake3=\"{digest}\" bytes={}", quoted(path), text.len());
+                if texts {
+                    node.push_str(&format!(" {{\n{pad}    text {}\n{pad}}}", raw(text)));
+                }
+                nodes.insert(node);
+            }
+            Some(Form::Scalar(Value::Folder { path, digest })) => {
+                nodes.insert(format!("{pad}folder {} blake3=\"{digest}\"", quoted(path)));
+            }
+            _ => {}
+        }
+    }
+    nodes.into_iter().map(|node| node + "\n").collect()
+}
+
+/// A raw string where the text can stand in one as it is, or else a quoted one.
+fn raw(text: &str) -> String {
+    let plain = |c: char| !c.is_control() && (c == ' ' || !c.is_whitespace());
+    if !text.chars().all(plain) || quoted(text).contains("\\u{") || text.starts_with('"') {
+        return quoted(text);
+    }
+    let mut hashes = "#".to_owned();
+    while text.contains(&format!("\"{hashes}")) {
+        hashes.push('#');
+    }
+    format!("{hashes}\"{text}\"{hashes}")
+}
+
+/// Makes the run of a lock's text again. Needs no other file.
+///
+/// # Errors
+/// If the text is no lock, or if its key is not what this program computes: a component's version has moved since.
+pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
+    let source = Source::document("run.lock.kdl", text);
+    let document = config::parse(&source)?;
+    let top = Place::new(&source, 0, 0);
+    let broken = |what: &str| Diagnostic::rule(Some(&top), &format!("this is no lock: {what}"), "");
+    let run = document.get("run").ok_or_else(|| broken("it has no node `run`"))?;
+    let nodes = run.children().map(kdl::KdlDocument::nodes).unwrap_or_default();
+    let named = |name: &'static str| nodes.iter().filter(move |node| node.name().value() == name);
+    let argument = |name: &'static str| named(name).next().and_then(first_text).ok_or_else(|| broken(name));
+    let children = |name: &'static str| {
+        let block = named(name).next().ok_or_else(|| broken(name))?;
+        Ok::<_, Diagnostic>(block.children().map(kdl::KdlDocument::nodes).unwrap_or_default())
+    };
+    let inputs = Locked::new(children("inputs")?);
+    let overrides: Vec<String> = named("override").filter_map(first_text).map(str::to_owned).collect();
+    let mut resolved = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs)?;
+    resolved.name = Some(argument("experiment")?.to_owned());
+    let run = finish(resolved, &overrides, true)?;
+    let key = argument("key")?;
+    if run.key.to_string() != key {
+        let message = format!("the lock's key is {key}, this program computes {}", run.key);
+        let help = "a component has changed since: compare `epochs` with this program's, or start the run anew";
+        return Err(Diagnostic::rule(Some(&top), &message, help).into());
+    }
+    Ok(run)
+}
+
+fn first_text(node: &KdlNode) -> Option<&str> {
+    node.entries().iter().find(|entry| entry.name().is_none()).and_then(|entry| entry.value().as_string())
+}
+
+/// The inputs that a lock holds.
+struct Locked {
+    files: BTreeMap<String, String>,
+    folders: BTreeMap<String, String>,
+}
+
+impl Locked {
+    fn new(nodes: &[KdlNode]) -> Self {
+        let (mut files, mut folders) = (BTreeMap::new(), BTreeMap::new());
+        for node in nodes {
+            let Some(path) = first_text(node) else { continue };
+            let text = node.children().and_then(|children| children.get("text")).and_then(first_text);
+            let digest = node.get("blake3").and_then(|value| value.as_string());
+            match (node.name().value(), text, digest) {
+                ("file", Some(text), _) => drop(files.insert(path.to_owned(), text.to_owned())),
+                ("folder", _, Some(digest)) => drop(folders.insert(path.to_owned(), digest.to_owned())),
+                _ => {}
+            }
+        }
+        Self { files, folders }
+    }
+}
+
+impl Reader for Locked {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.files.get(path).map(|text| text.clone().into_bytes()).ok_or_else(missing)
+    }
+
+    fn list(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn folder(&self, path: &str) -> io::Result<String> {
+        self.folders.get(path).cloned().ok_or_else(missing)
+    }
+}
+
+fn missing() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "the lock does not hold it")
+}

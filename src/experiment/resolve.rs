@@ -1,0 +1,162 @@
+//! From a name and overrides, or from a lock, to a run.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::identity::{self, COMPONENTS, Key, RunId};
+use super::{FIELDS, Outside, ResolvedConfig, lock, rules};
+use crate::config::tree::{self, Body, Form, spots};
+use crate::config::{self, Diagnostic, Diagnostics, Reader, Section, ShortName, Top, Value};
+
+/// A run as it was asked for: its values, where each came from, and its identity.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The experiment's name.
+    pub name: String,
+    pub config: ResolvedConfig,
+    /// The values with their origins.
+    pub tree: Body,
+    /// What the short names among the overrides were taken for.
+    pub short_names: Vec<ShortName>,
+    /// The overrides as typed.
+    pub overrides: Vec<String>,
+    /// The canonical text.
+    pub canon: String,
+    /// Its digest.
+    pub key: Key,
+}
+
+/// Resolves an experiment of `experiments/`, or the one in a document whose path ends in `.kdl`, below `root`.
+///
+/// # Errors
+/// Every mistake in its documents and in the overrides.
+pub fn resolve(name_or_path: &str, overrides: &[String], root: &Path) -> Result<Resolved, Diagnostics> {
+    resolve_with(name_or_path, overrides, &Outside::new(root))
+}
+
+/// As [`resolve`], with the files that `reader` has.
+///
+/// # Errors
+/// Every mistake in its documents and in the overrides.
+pub fn resolve_with(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
+    let path = if name_or_path.ends_with(".kdl") {
+        name_or_path.to_owned()
+    } else {
+        let path = format!("experiments/{name_or_path}.kdl");
+        let all = reader.list("experiments");
+        if !all.contains(&path) {
+            return Err(Diagnostic::unknown_experiment(name_or_path, &all).into());
+        }
+        path
+    };
+    let resolved = config::resolve(FIELDS, &Top::Experiment(&path), overrides, reader)?;
+    finish(resolved, overrides, true)
+}
+
+/// Resolves `configs/base.kdl` alone, which names no task: what `replay` goes by without an experiment.
+///
+/// # Errors
+/// Every mistake in it and in the overrides.
+pub fn resolve_base(overrides: &[String], root: &Path) -> Result<Resolved, Diagnostics> {
+    let reader = Outside::new(root);
+    let resolved = config::resolve(FIELDS, &Top::Part("configs/base.kdl"), overrides, &reader)?;
+    finish(resolved, overrides, false)
+}
+
+pub(super) fn finish(
+    resolved: config::Resolved,
+    overrides: &[String],
+    runnable: bool,
+) -> Result<Resolved, Diagnostics> {
+    let config::Resolved { name, body, short_names } = resolved;
+    let task = if runnable { rules::no_task(&body) } else { None };
+    Diagnostics::check(rules::broken(&body).into_iter().chain(task).collect())?;
+    let canon = config::canonical(FIELDS, &body, COMPONENTS);
+    Ok(Resolved {
+        name: name.unwrap_or_else(|| "base".to_owned()),
+        config: ResolvedConfig::decode_fields(&tree::values(&body)),
+        key: Key::of(&canon),
+        tree: body,
+        short_names,
+        overrides: overrides.to_vec(),
+        canon,
+    })
+}
+
+impl Resolved {
+    /// The name of the run's directory.
+    #[must_use]
+    pub fn id(&self) -> RunId {
+        RunId { experiment: self.name.clone(), key: self.key }
+    }
+
+    /// The canonical text of the warm start alone, and its name `warm-…`; None for a run without.
+    #[must_use]
+    pub fn warm_start(&self) -> Option<(String, RunId)> {
+        identity::warm_start(&self.config, &self.canon)
+    }
+
+    /// All values as KDL, each with its origin, then the inputs and the key.
+    #[must_use]
+    pub fn show(&self) -> String {
+        lock::show(self)
+    }
+
+    /// The text of `run.lock.kdl`: all that [`super::from_lock`] needs to make this value again.
+    #[must_use]
+    pub fn lock(&self) -> String {
+        lock::lock(self)
+    }
+
+    /// The values by path, each with type and origin; the inputs, the key, the overrides and the short names.
+    #[must_use]
+    pub fn show_json(&self) -> serde_json::Value {
+        let mut values = serde_json::Map::new();
+        let mut inputs = Vec::new();
+        for spot in spots(FIELDS, &self.tree) {
+            let Some(tree) = spot.tree else { continue };
+            let value = match &tree.form {
+                Form::Section(_) => continue,
+                _ => json_value(&tree.value()),
+            };
+            if let Form::Scalar(Value::Input { path: Some(file), text }) = &tree.form {
+                let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+                inputs.push(json!({"path": spot.path, "file": file, "blake3": digest, "bytes": text.len()}));
+            }
+            if let Form::Scalar(Value::Folder { path: folder, digest }) = &tree.form {
+                inputs.push(json!({"path": spot.path, "folder": folder, "blake3": digest}));
+            }
+            let kind = config::type_name(spot.kind);
+            values
+                .insert(spot.path, json!({"type": kind, "value": value, "origin": tree.origin(), "local": spot.local}));
+        }
+        let short = |name: &ShortName| json!({"typed": name.typed, "path": name.path, "alias": name.alias});
+        json!({
+            "experiment": self.name,
+            "id": self.id().to_string(),
+            "key": self.key.to_string(),
+            "values": values,
+            "inputs": inputs,
+            "overrides": self.overrides,
+            "short_names": self.short_names.iter().map(short).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn json_value(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Bool(value) => json!(value),
+        Value::Int(value) => u64::try_from(*value).map_or_else(|_| json!(*value as i64), |value| json!(value)),
+        Value::Float(value) => json!(value),
+        Value::Text(text) => json!(text),
+        Value::Input { path: Some(path), .. } | Value::Folder { path, .. } => json!(path),
+        Value::Input { text, path: None } => json!(text),
+        Value::List(items) if items.iter().any(|item| matches!(item, Value::Section(_) | Value::Variant { .. })) => {
+            json!(items.len())
+        }
+        Value::List(items) => items.iter().map(json_value).collect(),
+        Value::Unset | Value::Section(_) => serde_json::Value::Null,
+        Value::Variant { name, .. } => json!(name),
+    }
+}

@@ -1,0 +1,17 @@
+//! No filter: RAGEN's `top_p` of 1 with zeros included.
+
+use super::Outcome;
+use crate::config::section;
+
+section! {
+    /// Every group is kept.
+    pub struct NoFilter epoch 1 {}
+}
+
+impl NoFilter {
+    /// Keeps all.
+    #[must_use]
+    pub fn select(&self, groups: usize) -> Outcome {
+        Outcome { scores: Vec::new(), kept: (0..groups).collect(), dropped: Vec::new(), threshold: None }
+    }
+}

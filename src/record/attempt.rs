@@ -1,0 +1,256 @@
+//! One process's go at a run, from taking the lease to giving it back.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::record::checkpoint::{self, Checkpoint};
+use crate::record::fields::Fields;
+use crate::record::lease::{self, Lease};
+use crate::record::state::{State, Status};
+use crate::record::timings::{unix_time, utc};
+use crate::record::{RunDir, RunError, digest, provenance};
+
+/// The files that grow line by line and are cut back to a checkpoint.
+const APPENDED: [&str; 2] = ["metrics.jsonl", "timings.jsonl"];
+/// The folders with one file a step.
+const STEPWISE: [&str; 2] = ["rollouts", "evals"];
+/// How hard zstd tries. Part of no digest: those are over uncompressed bytes.
+const COMPRESSION: i32 = 3;
+
+type Result<T> = std::result::Result<T, RunError>;
+
+/// How an attempt is carried out: recorded beside the run, part of no key.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub command: String,
+    pub device: String,
+    pub threads: usize,
+}
+
+/// A begun attempt and what it goes on from.
+#[derive(Debug)]
+pub struct Begun {
+    pub attempt: Attempt,
+    /// None: from the beginning.
+    pub checkpoint: Option<Checkpoint>,
+    /// What was wrong with newer checkpoints, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// The right to write to a run's directory. Everything of a step is written before the step's checkpoint. Dropped
+/// without an end, it leaves a run that resumes, as a kill does.
+#[derive(Debug)]
+pub struct Attempt {
+    run: RunDir,
+    lease: Lease,
+    number: u32,
+    description: Fields,
+}
+
+impl Attempt {
+    pub(super) fn begin(run: &RunDir, lease: Lease, last: u32, facts: &Facts) -> Result<Begun> {
+        let (disk, attempts) = (&run.disk, run.path().join("attempts"));
+        disk.ensure_folder(&attempts)?;
+        let names = disk.names(&attempts)?;
+        let described = names.iter().filter_map(|name| name.strip_suffix(".kdl")?.parse().ok()).max();
+        let number = last.max(described.unwrap_or(0)) + 1;
+        let description = Fields::default()
+            .with("attempt", number)
+            .with_text("command", &facts.command)
+            .with_text("host", &lease::host())
+            .with("pid", std::process::id())
+            .with_text("device", &facts.device)
+            .with("threads", facts.threads);
+        let description = provenance::describe(description).with_text("start", &utc(unix_time()));
+        let attempt = Self { run: run.clone(), lease, number, description };
+        disk.replace(&attempt.described_in(), attempt.description.to_string().as_bytes())?;
+        run.set_status(&Status { state: State::Running, attempt: number })?;
+        checkpoint::remove_drafts(disk, run.path())?;
+        let found = checkpoint::latest(disk, run.path())?;
+        attempt.cut_back(found.checkpoint.as_ref())?;
+        Ok(Begun { attempt, checkpoint: found.checkpoint, warnings: found.warnings })
+    }
+
+    /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files.
+    fn cut_back(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
+        let disk = &self.run.disk;
+        for name in APPENDED {
+            let offset = checkpoint.and_then(|checkpoint| checkpoint.offsets.get(name)).copied().unwrap_or(0);
+            disk.truncate(&self.path().join(name), offset)?;
+        }
+        for folder in STEPWISE.map(|folder| self.path().join(folder)) {
+            for name in disk.names(&folder)? {
+                let kept = checkpoint.is_some_and(|kept| step_of(&name).is_some_and(|step| step <= kept.step));
+                if !kept {
+                    disk.remove_file(&folder.join(name))?;
+                }
+            }
+        }
+        disk.remove_file(&self.path().join("result.kdl"))
+    }
+
+    /// The run's directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.run.path()
+    }
+
+    /// Counts from 1.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Adds a step's metrics: one line of `metrics.jsonl`, with keys in the order given, floats at their shortest, and
+    /// null for what is not finite.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::LeaseLost`].
+    pub fn append_metrics(&self, metrics: &Value) -> Result<()> {
+        self.append(APPENDED[0], metrics)
+    }
+
+    /// Adds a line to `timings.jsonl`, the one record that may differ between equal runs.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::LeaseLost`].
+    pub fn append_timings(&self, timings: &Value) -> Result<()> {
+        self.append(APPENDED[1], timings)
+    }
+
+    fn append(&self, name: &str, line: &Value) -> Result<()> {
+        self.lease.check()?;
+        self.run.disk.append(&self.path().join(name), format!("{line}\n").as_bytes())
+    }
+
+    /// Writes the episodes of a step, one JSON object a line.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::LeaseLost`].
+    pub fn write_rollouts(&self, step: usize, lines: &str) -> Result<()> {
+        self.write_episodes(STEPWISE[0], step, lines)
+    }
+
+    /// Writes the episodes of the evaluation after a step (0: before the first), one JSON object a line.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::LeaseLost`].
+    pub fn write_evals(&self, step: usize, lines: &str) -> Result<()> {
+        self.write_episodes(STEPWISE[1], step, lines)
+    }
+
+    fn write_episodes(&self, folder: &str, step: usize, lines: &str) -> Result<()> {
+        self.lease.check()?;
+        let folder = self.path().join(folder);
+        let path = folder.join(format!("step-{step:06}.jsonl.zst"));
+        let bytes = compress(lines.as_bytes()).map_err(RunError::io("compress", &path))?;
+        self.run.disk.ensure_folder(&folder)?;
+        self.run.disk.replace(&path, &bytes)
+    }
+
+    /// Saves a checkpoint after step `step`, and keeps the newest `keep`. `files` are the learner's, `counters`
+    /// whatever else the next steps depend on.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::LeaseLost`].
+    ///
+    /// # Panics
+    /// If a file's name is no plain name, or two are the same.
+    pub fn save_checkpoint(
+        &self,
+        step: usize,
+        files: Vec<(String, Vec<u8>)>,
+        counters: Value,
+        keep: usize,
+    ) -> Result<()> {
+        self.lease.check()?;
+        let (disk, mut offsets) = (&self.run.disk, BTreeMap::new());
+        for name in APPENDED {
+            let path = self.path().join(name);
+            disk.sync(&path)?;
+            offsets.insert(name.to_owned(), disk.length(&path)?);
+        }
+        // The names of the append-only files, and of the folders with one file a step.
+        disk.sync_folder(self.path())?;
+        checkpoint::save(disk, self.path(), self.number, &Checkpoint { step, files, offsets, counters }, keep)
+    }
+
+    /// Ends the run after its last step with its result: the digest of what is there. `metrics` are the final ones, as
+    /// nested objects. Returns the digest.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::LeaseLost`]; [`RunError::Corrupt`] if the newest checkpoint is not the last step's.
+    pub fn finish(self, step: usize, metrics: &Value) -> Result<String> {
+        self.lease.check()?;
+        let disk = &self.run.disk;
+        if checkpoint::steps(disk, self.path())?.last() != Some(&step) {
+            let what = format!("the checkpoint of its last step, {step}, is missing");
+            return Err(RunError::Corrupt { path: self.path().to_owned(), what });
+        }
+        let digest = digest::digest(disk, self.path())?;
+        let result = Fields::default().with("step", step);
+        let result = result.with_lines("metrics", &flat(metrics)).with_text("digest", &digest);
+        disk.replace(&self.path().join("result.kdl"), result.to_string().as_bytes())?;
+        self.end(State::Done, "done")?;
+        Ok(digest)
+    }
+
+    /// Ends the attempt before the run's end, by a signal: the run is left to be resumed from its last checkpoint.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::LeaseLost`].
+    pub fn interrupt(self, reason: &str) -> Result<()> {
+        self.end(State::Interrupted, reason)
+    }
+
+    /// Ends the attempt by an error: the run can be resumed from its last checkpoint once that is mended.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::LeaseLost`].
+    pub fn fail(self, reason: &str) -> Result<()> {
+        self.end(State::Failed(reason.to_owned()), reason)
+    }
+
+    fn end(self, state: State, reason: &str) -> Result<()> {
+        self.lease.check()?;
+        self.run.set_status(&Status { state, attempt: self.number })?;
+        let description = self.description.clone().with_text("end", &utc(unix_time())).with_text("reason", reason);
+        self.run.disk.replace(&self.described_in(), description.to_string().as_bytes())
+    }
+
+    fn described_in(&self) -> PathBuf {
+        self.path().join(format!("attempts/{:04}.kdl", self.number))
+    }
+}
+
+/// The step that a file of episodes is of.
+fn step_of(name: &str) -> Option<usize> {
+    name.strip_prefix("step-")?.split('.').next()?.parse().ok()
+}
+
+fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION)?;
+    encoder.include_checksum(true)?;
+    std::io::copy(&mut &*bytes, &mut encoder)?;
+    encoder.finish()
+}
+
+/// Nested objects as lines of `rollout.success 0.5`.
+fn flat(metrics: &Value) -> Fields {
+    fn walk(fields: Fields, path: &str, value: &Value) -> Fields {
+        match value {
+            Value::Object(members) => members.iter().fold(fields, |fields, (name, value)| {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                walk(fields, &path, value)
+            }),
+            Value::Null => fields.with(path, "#null"),
+            Value::Bool(value) => fields.with(path, format_args!("#{value}")),
+            Value::Number(number) => fields.with(path, number),
+            Value::String(text) => fields.with_text(path, text),
+            Value::Array(_) => fields.with_text(path, &value.to_string()),
+        }
+    }
+    walk(Fields::default(), "", metrics)
+}

@@ -1,0 +1,62 @@
+//! A result's digest: what two equal runs have in common, in one line.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use crate::record::checkpoint::{self, MANIFEST};
+use crate::record::{Disk, RunError};
+
+/// The digest of the run in the folder `run`, as `blake3:` and 64 hexadecimal digits: over `metrics.jsonl`, the
+/// uncompressed episodes of every file in `rollouts` and `evals`, and the files of the newest checkpoint (the learner's
+/// whole state, weights among it), each with its name and length. Times, logs and attempts are not in it.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`] for a file of episodes that cannot be decompressed.
+pub fn digest(disk: &Disk, run: &Path) -> Result<String, RunError> {
+    let mut result = blake3::Hasher::new_derive_key("starpo result 1");
+    let mut add = |name: &str, path: &Path| {
+        let mut source: Box<dyn Read> = match name.strip_suffix(".zst") {
+            Some(_) => Box::new(decompress(path, disk.open(path)?)?),
+            None => Box::new(disk.open(path)?),
+        };
+        let mut content = Counted(blake3::Hasher::new(), 0);
+        io::copy(&mut source, &mut content).map_err(RunError::io("read", path))?;
+        let name = name.trim_end_matches(".zst");
+        result.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
+        result.update(&content.1.to_le_bytes()).update(content.0.finalize().as_bytes());
+        Ok::<(), RunError>(())
+    };
+    add("metrics.jsonl", &run.join("metrics.jsonl"))?;
+    for folder in ["rollouts", "evals"] {
+        for name in disk.names(&run.join(folder))?.iter().filter(|name| !name.starts_with('.')) {
+            add(&format!("{folder}/{name}"), &run.join(folder).join(name))?;
+        }
+    }
+    if let Some(step) = checkpoint::steps(disk, run)?.last() {
+        let folder = checkpoint::folder(run, *step);
+        for name in disk.names(&folder)?.iter().filter(|name| *name != MANIFEST) {
+            add(&format!("weights/{name}"), &folder.join(name))?;
+        }
+    }
+    Ok(format!("blake3:{}", result.finalize().to_hex()))
+}
+
+fn decompress(path: &Path, file: File) -> Result<impl Read + use<>, RunError> {
+    zstd::Decoder::new(BufReader::new(file)).map_err(RunError::io("read", path))
+}
+
+/// Hashes and counts what is written to it.
+struct Counted(blake3::Hasher, u64);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        self.1 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

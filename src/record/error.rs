@@ -1,0 +1,99 @@
+//! What can go wrong with a run on disk, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::record::timings::utc;
+
+/// An error at the edge between a run and the disk.
+#[derive(Debug, Error, Diagnostic)]
+pub enum RunError {
+    /// The operating system said no.
+    #[error("cannot {doing} {}: {}", path.display(), cause(source))]
+    #[diagnostic(help("{}", remedy(source)))]
+    Io {
+        /// What was tried, as a verb: `write`, `read`, `rename`, …
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+
+    /// A directory of this name holds another run.
+    #[error("{} holds another run than the one asked for: its canon.txt differs, first in line {line}", path.display())]
+    #[diagnostic(help("the directory was edited or damaged (or two keys share their first 80 bits): move it away"))]
+    Clash {
+        path: PathBuf,
+        /// First differing line of canon.txt, from 1.
+        line: usize,
+    },
+
+    /// Another process runs it.
+    #[error("{} is running elsewhere: process {pid} on {host}, since {}", path.display(), utc(*since))]
+    #[diagnostic(help("wait for it, or end that process: the run can then be resumed by the same command"))]
+    RunningElsewhere {
+        path: PathBuf,
+        host: String,
+        pid: u32,
+        /// Seconds since 1970.
+        since: u64,
+    },
+
+    /// Another process took the run over, so nothing more may be written.
+    #[error("{} was taken over by another process, after this one was silent for too long", path.display())]
+    #[diagnostic(help("nothing is lost: the other process goes on from the last checkpoint"))]
+    LeaseLost { path: PathBuf },
+
+    /// A file does not read as what it should be.
+    #[error("{} is damaged: {what}", path.display())]
+    #[diagnostic(help("start the run again with --fresh, which moves this directory aside"))]
+    Corrupt { path: PathBuf, what: String },
+
+    /// No run of that name.
+    #[error("no run called {name} in {}", runs.display())]
+    #[diagnostic(help("starpo ls lists the runs; any unique prefix of an id or of a directory's name will do"))]
+    Unknown { name: String, runs: PathBuf },
+
+    /// More than one run of that name.
+    #[error("{name} could be any of: {}", candidates.join(", "))]
+    #[diagnostic(help("give more of the name"))]
+    Ambiguous { name: String, candidates: Vec<String> },
+}
+
+impl RunError {
+    /// Wraps an operating system's error; for `map_err`.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { doing, path: path.to_owned(), source }
+    }
+
+    /// The process's exit code: 75 running elsewhere, 2 a name that says no run, else 1.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::RunningElsewhere { .. } | Self::LeaseLost { .. } => 75,
+            Self::Unknown { .. } | Self::Ambiguous { .. } => 2,
+            Self::Io { .. } | Self::Clash { .. } | Self::Corrupt { .. } => 1,
+        }
+    }
+}
+
+/// The system's words without its error number.
+fn cause(source: &io::Error) -> String {
+    let text = source.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free space and run the same command again: it resumes"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "make the folder writable, or choose another with --runs-dir"
+        }
+        io::ErrorKind::NotFound => "was the directory moved or removed meanwhile?",
+        _ => "once that is mended, run the same command again: it resumes from the last checkpoint",
+    }
+}

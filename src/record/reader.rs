@@ -1,0 +1,150 @@
+//! Reads runs back: lists them, finds them by a part of their name, and gives their records.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::record::fields::Read;
+use crate::record::lease::Holder;
+use crate::record::{Disk, RunDir, RunError, State};
+
+/// A line of `starpo ls`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    pub path: PathBuf,
+    /// The directory's name, `<experiment>-<id>`.
+    pub name: String,
+    pub experiment: String,
+    pub id: String,
+    /// [`State::Running`] only if a live process holds it; a killed one's is [`State::Interrupted`].
+    pub state: State,
+    pub attempt: u32,
+    /// The last step with metrics; 0 before the first.
+    pub step: usize,
+    /// The last line of metrics; null before the first.
+    pub metrics: Value,
+    /// When the last attempt ended, as `2026-01-31T12:34:56Z`; none while it runs, or if it was killed.
+    pub finished: Option<String>,
+}
+
+/// The runs in the folder `runs`, by name. What cannot be read is left out and returned beside, as errors.
+///
+/// # Errors
+/// If the folder cannot be listed; none is there: an empty list.
+pub fn list(disk: &Disk, runs: &Path) -> Result<(Vec<Summary>, Vec<RunError>), RunError> {
+    let (mut summaries, mut errors) = (Vec::new(), Vec::new());
+    for name in names(disk, runs)? {
+        match summary(disk, &runs.join(name)) {
+            Ok(summary) => summaries.push(summary),
+            Err(error) => errors.push(error),
+        }
+    }
+    Ok((summaries, errors))
+}
+
+/// One run's line.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`].
+pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
+    let run = RunDir::open(disk, path);
+    let mut status = run.status()?;
+    if status.state == State::Running && Holder::of(disk, path)?.is_none() {
+        status.state = State::Interrupted;
+    }
+    let metrics = metrics(disk, path)?.pop().unwrap_or(Value::Null);
+    let attempt = disk.find_text(&path.join(format!("attempts/{:04}.kdl", status.attempt)))?;
+    let name = run.name();
+    let (experiment, id) = split(&name);
+    Ok(Summary {
+        path: path.to_owned(),
+        experiment: experiment.to_owned(),
+        id: id.to_owned(),
+        state: status.state,
+        attempt: status.attempt,
+        step: metrics["step"].as_u64().unwrap_or(0) as usize,
+        finished: attempt.and_then(|text| Read::parse(&text)?.text("end")),
+        metrics,
+        name,
+    })
+}
+
+/// The directory of the run that `name` says: a path, a directory's name in `runs`, or any prefix of one directory's
+/// name or of one id alone.
+///
+/// # Errors
+/// [`RunError::Unknown`], [`RunError::Ambiguous`]; if the folder cannot be listed.
+pub fn find(disk: &Disk, runs: &Path, name: &str) -> Result<PathBuf, RunError> {
+    let direct = [runs.join(name), PathBuf::from(name)];
+    if let Some(path) = direct.into_iter().find(|path| path.join("run.lock.kdl").is_file()) {
+        return Ok(path);
+    }
+    let mut candidates = names(disk, runs)?;
+    candidates.retain(|run| !name.is_empty() && (run.starts_with(name) || split(run).1.starts_with(name)));
+    match candidates.as_slice() {
+        [] => Err(RunError::Unknown { name: name.to_owned(), runs: runs.to_owned() }),
+        [run] => Ok(runs.join(run)),
+        _ => Err(RunError::Ambiguous { name: name.to_owned(), candidates }),
+    }
+}
+
+/// A run's metrics, one object a step. A torn last line is one that a kill left, and is no step.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`] for a line that is no JSON.
+pub fn metrics(disk: &Disk, run: &Path) -> Result<Vec<Value>, RunError> {
+    lines(disk, &run.join("metrics.jsonl"))
+}
+
+/// A run's timings, one object a step.
+///
+/// # Errors
+/// As [`metrics`].
+pub fn timings(disk: &Disk, run: &Path) -> Result<Vec<Value>, RunError> {
+    lines(disk, &run.join("timings.jsonl"))
+}
+
+fn lines(disk: &Disk, path: &Path) -> Result<Vec<Value>, RunError> {
+    let text = disk.find_text(path)?.unwrap_or_default();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let parse = |(number, line): (usize, &str)| {
+        let what = |error| format!("line {}: {error}", number + 1);
+        serde_json::from_str(line).map_err(|error| RunError::Corrupt { path: path.to_owned(), what: what(error) })
+    };
+    whole.lines().enumerate().map(parse).collect()
+}
+
+/// The text of a file of episodes, compressed by zstd or plain: its first bytes tell.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`] if it cannot be decompressed or is not UTF-8.
+pub fn episodes(disk: &Disk, path: &Path) -> Result<String, RunError> {
+    const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+    let corrupt = |what: String| RunError::Corrupt { path: path.to_owned(), what };
+    let mut bytes = disk.read(path)?;
+    if bytes.starts_with(&ZSTD) {
+        bytes = zstd::decode_all(bytes.as_slice()).map_err(|error| corrupt(error.to_string()))?;
+    }
+    String::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))
+}
+
+/// The digest in a run's result, if it is done.
+///
+/// # Errors
+/// The system's.
+pub fn digest(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
+    let text = disk.find_text(&run.join("result.kdl"))?;
+    Ok(text.and_then(|text| Read::parse(&text)?.text("digest")))
+}
+
+/// Names of the run directories in a folder.
+fn names(disk: &Disk, runs: &Path) -> Result<Vec<String>, RunError> {
+    let mut names = disk.names(runs)?;
+    names.retain(|name| !name.starts_with('.') && runs.join(name).join("run.lock.kdl").is_file());
+    Ok(names)
+}
+
+/// Experiment and id of a directory's name.
+fn split(name: &str) -> (&str, &str) {
+    name.rsplit_once('-').unwrap_or(("", name))
+}

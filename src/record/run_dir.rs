@@ -1,0 +1,146 @@
+//! A run's directory: made whole, found again by its name, moved aside when a fresh one is wanted.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::record::attempt::{Attempt, Begun, Facts};
+use crate::record::disk::parent;
+use crate::record::lease::Lease;
+use crate::record::state::{State, Status};
+use crate::record::{Disk, RunError};
+
+/// The directory of one key.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    pub(super) disk: Disk,
+    path: PathBuf,
+}
+
+impl RunDir {
+    /// The directory `name` (`<experiment>-<id>`) in the folder `runs`, made if it is not there: with the resolved
+    /// config `lock` in `run.lock.kdl` and the hashed text `canon` in `canon.txt`. Of two processes that make it at
+    /// once, one makes it and both get it.
+    ///
+    /// # Errors
+    /// [`RunError::Clash`] if it is there with another canonical text; the system's.
+    pub fn open_or_create(disk: &Disk, runs: &Path, name: &str, lock: &str, canon: &str) -> Result<Self, RunError> {
+        let run = Self { disk: disk.clone(), path: runs.join(name) };
+        if !run.path.exists() {
+            run.create(lock, canon)?;
+        }
+        let found = run.canon()?;
+        if found == canon {
+            return Ok(run);
+        }
+        let same = found.split('\n').zip(canon.split('\n')).take_while(|(found, asked)| found == asked).count();
+        Err(RunError::Clash { path: run.path, line: same + 1 })
+    }
+
+    /// A directory that is there, as [`reader::find`](crate::record::reader::find) gives it.
+    #[must_use]
+    pub fn open(disk: &Disk, path: &Path) -> Self {
+        Self { disk: disk.clone(), path: path.to_owned() }
+    }
+
+    fn create(&self, lock: &str, canon: &str) -> Result<(), RunError> {
+        static DRAFTS: AtomicU64 = AtomicU64::new(0);
+        let (disk, runs) = (&self.disk, parent(&self.path));
+        disk.ensure_folder(runs)?;
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let draft = runs.join(format!(".tmp-{}-{}-{number}", self.name(), std::process::id()));
+        if draft.exists() {
+            // Left by a killed process that had our number.
+            disk.remove_folder(&draft)?;
+        }
+        disk.create_folder(&draft)?;
+        disk.write_new(&draft.join("run.lock.kdl"), lock.as_bytes())?;
+        disk.write_new(&draft.join("canon.txt"), canon.as_bytes())?;
+        disk.sync_folder(&draft)?;
+        match disk.rename(&draft, &self.path) {
+            Ok(()) => disk.sync_folder(runs),
+            // Another process was faster.
+            Err(_) if self.path.join("canon.txt").exists() => disk.remove_folder(&draft),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves the directory `name` in the folder `runs`, if it is there, to `attic/<name>-<n>` there: where it went.
+    ///
+    /// # Errors
+    /// [`RunError::RunningElsewhere`] if a live process runs it; the system's.
+    pub fn set_aside(disk: &Disk, runs: &Path, name: &str) -> Result<Option<PathBuf>, RunError> {
+        let path = runs.join(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let _lease = Lease::take(disk, &path)?;
+        let attic = runs.join("attic");
+        disk.ensure_folder(&attic)?;
+        let mut places = (1..).map(|n: u64| attic.join(format!("{name}-{n}")));
+        let Some(place) = places.find(|place| !place.exists()) else { return Ok(None) };
+        disk.rename(&path, &place)?;
+        disk.sync_folder(&attic)?;
+        disk.sync_folder(runs)?;
+        Ok(Some(place))
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory's name, `<experiment>-<id>`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The resolved config that it was made with, as `run.lock.kdl`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn lock(&self) -> Result<String, RunError> {
+        self.disk.read_text(&self.path.join("run.lock.kdl"))
+    }
+
+    /// The hashed text of its config, as `canon.txt`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn canon(&self) -> Result<String, RunError> {
+        self.disk.read_text(&self.path.join("canon.txt"))
+    }
+
+    /// Where the run stands, as its last attempt left it: one that was killed still says that it runs.
+    ///
+    /// # Errors
+    /// The system's; [`RunError::Corrupt`].
+    pub fn status(&self) -> Result<Status, RunError> {
+        let path = self.path.join("state");
+        let Some(text) = self.disk.find_text(&path)? else { return Ok(Status::NEW) };
+        Status::parse(&text).ok_or_else(|| RunError::Corrupt { path, what: format!("it reads {text:?}") })
+    }
+
+    pub(super) fn set_status(&self, status: &Status) -> Result<(), RunError> {
+        self.disk.replace(&self.path.join("state"), status.to_text().as_bytes())
+    }
+
+    /// Begins an attempt: takes the lease, finds the newest checkpoint that verifies, and cuts away everything that
+    /// came after it. None if the run is done.
+    ///
+    /// # Errors
+    /// [`RunError::RunningElsewhere`]; the system's; [`RunError::Corrupt`].
+    pub fn begin(&self, facts: &Facts) -> Result<Option<Begun>, RunError> {
+        if self.status()?.state == State::Done {
+            return Ok(None);
+        }
+        let lease = Lease::take(&self.disk, &self.path)?;
+        let before = self.status()?;
+        // Whoever held the lease until now may have finished it.
+        if before.state == State::Done {
+            Ok(None)
+        } else {
+            Attempt::begin(self, lease, before.attempt, facts).map(Some)
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Replay: an update's arithmetic on recorded episodes, without a model.
+//!
+//! Everything that a step decides after its episodes are played: scores, group statistics, the filter's verdict with
+//! its reason, advantages, weights, and the loss where new log-probs are recorded. All kept rows are one mini-batch.
+//! The window is the file's.
+
+mod table;
+
+use serde::Serialize;
+
+use crate::advantage::{AdvantageConfig, Credit};
+use crate::batch::Batch;
+use crate::filter::{FilterConfig, Outcome};
+use crate::objective::{ObjectiveConfig, Terms, Tokens};
+use crate::record::episode::{self, EpisodeRecord, ReadError, TurnRecord};
+use crate::stats;
+use crate::trajectory::Group;
+
+/// The rules that are replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    pub filter: &'a FilterConfig,
+    pub advantage: &'a AdvantageConfig,
+    pub objective: &'a ObjectiveConfig,
+}
+
+/// What the rules make of the episodes. As JSON, numbers that are not numbers are null.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Replay {
+    pub groups: Vec<GroupReplay>,
+    pub filter: FilterReplay,
+    /// Of kept groups only.
+    pub rows: Vec<RowReplay>,
+    /// Absent where nothing is kept or no new log-probs are recorded.
+    pub loss: Option<LossReplay>,
+}
+
+/// A group's scores and verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupReplay {
+    pub group: usize,
+    pub env: String,
+    /// Episode scores, in member order.
+    pub scores: Vec<f64>,
+    pub mean: f64,
+    /// ddof 1; 0 for equal scores and for one.
+    pub std: f64,
+    /// What the filter scored it by, if it scores.
+    pub score: Option<f64>,
+    pub kept: bool,
+    /// Why it was dropped.
+    pub reason: Option<&'static str>,
+}
+
+/// The filter's verdict; lists of group numbers are ascending.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FilterReplay {
+    pub strategy: &'static str,
+    pub kept: Vec<usize>,
+    pub dropped: Vec<usize>,
+    pub threshold: Option<f64>,
+    pub empty: bool,
+}
+
+/// A row that the learner would see; arrays run over its tokens, prompts included.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RowReplay {
+    pub group: usize,
+    pub member: usize,
+    /// From 1.
+    pub turns: Vec<usize>,
+    /// 1 where a token was sampled.
+    pub mask: Vec<u8>,
+    pub advantages: Vec<f64>,
+    pub returns: Vec<f64>,
+    /// Of the token's loss in the total.
+    pub weights: Vec<f64>,
+}
+
+/// The loss and its parts, aggregated without their coefficients. Clip fractions count unmasked tokens.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LossReplay {
+    pub policy: f64,
+    /// 0 without a reference.
+    pub kl: f64,
+    /// Of the new policy where it is recorded (`new_entropies`), else of the sampling one; NaN if neither is.
+    pub entropy: f64,
+    /// Absent without a critic.
+    pub value: Option<f64>,
+    /// NaN where the entropy is, unless its coefficient is 0.
+    pub total: f64,
+    pub clip_fraction: f64,
+    pub clip_fraction_lower: f64,
+}
+
+/// Why nothing was replayed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// The file is not one of episodes.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A chosen rule has no meaning on these episodes, or needs what they lack.
+    #[error("{0}")]
+    Rule(String),
+}
+
+/// Replays the episodes of one step: `text` is a file of episode records, uncompressed.
+///
+/// # Errors
+/// What the file lacks or gets wrong.
+pub fn replay(text: &str, rules: &Rules<'_>) -> Result<Replay, ReplayError> {
+    let records = episode::by_group(episode::read(text)?)?;
+    let groups: Vec<Group> = records.iter().map(|members| episode::group(members)).collect();
+    let smallest = groups.iter().map(|group| group.members.len()).min().unwrap_or(usize::MAX);
+    if let Some(objection) = rules.filter.objection(smallest) {
+        return Err(ReplayError::Rule(objection));
+    }
+    let outcome = rules.filter.apply(&groups);
+    let kept: Vec<&Group> = outcome.kept.iter().map(|index| &groups[*index]).collect();
+    let credits = rules.advantage.estimate(&kept);
+    let batch = Batch::new(&kept, &credits.iter().map(|credit| &credit.advantages[..]).collect::<Vec<_>>());
+    let weights = rules.objective.weights(&batch.counts(0..batch.rows.len()));
+    let recorded: Vec<&EpisodeRecord> = outcome.kept.iter().flat_map(|index| &records[*index]).collect();
+    Ok(Replay {
+        groups: groups.iter().enumerate().map(|(index, group)| group_replay(group, index, &outcome)).collect(),
+        filter: filter_replay(rules.filter.name(), &groups, &outcome),
+        rows: row_replays(&batch, &credits, &weights),
+        loss: loss(rules.objective, &batch, &weights, &recorded)?,
+    })
+}
+
+impl Replay {
+    /// The replay as one line of JSON.
+    ///
+    /// # Panics
+    /// Never: a replay has nothing that JSON cannot write.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("string keys and numbers only")
+    }
+
+    /// The replay as a table for people.
+    #[must_use]
+    pub fn table(&self) -> String {
+        table::render(self)
+    }
+}
+
+fn group_replay(group: &Group, index: usize, outcome: &Outcome) -> GroupReplay {
+    let scores = group.scores();
+    let reason = outcome.reason(index);
+    GroupReplay {
+        group: group.id,
+        env: group.task.env.clone(),
+        mean: stats::mean(&scores),
+        std: stats::std(&scores, 1),
+        scores,
+        score: outcome.scores.get(index).copied(),
+        kept: reason.is_none(),
+        reason: reason.map(|reason| reason.name()),
+    }
+}
+
+fn filter_replay(strategy: &'static str, groups: &[Group], outcome: &Outcome) -> FilterReplay {
+    FilterReplay {
+        strategy,
+        kept: outcome.kept.iter().map(|index| groups[*index].id).collect(),
+        dropped: outcome.dropped.iter().map(|(index, _)| groups[*index].id).collect(),
+        threshold: outcome.threshold,
+        empty: outcome.is_empty(),
+    }
+}
+
+fn row_replays(batch: &Batch<'_>, credits: &[Credit], weights: &[f64]) -> Vec<RowReplay> {
+    let returns: Vec<f64> = credits.iter().flat_map(|credit| credit.returns.iter().copied()).collect();
+    let rows = batch.rows.iter().zip(weights);
+    rows.map(|(row, weight)| {
+        let mask = row.sequence.mask();
+        let spread = |flat: &[f64]| {
+            let mut values = flat.iter();
+            mask.iter().map(|sampled| sampled.then(|| values.next().copied()).flatten().unwrap_or(0.0)).collect()
+        };
+        RowReplay {
+            group: row.group,
+            member: row.member,
+            turns: row.sequence.turns.iter().map(|turn| turn + 1).collect(),
+            mask: mask.iter().map(|sampled| u8::from(*sampled)).collect(),
+            advantages: spread(&batch.advantages[row.span.clone()]),
+            returns: spread(&returns[row.span.clone()]),
+            weights: spread(&vec![*weight; row.span.len()]),
+        }
+    })
+    .collect()
+}
+
+/// The loss of the batch, whose members were recorded as `records`; none if there are no new log-probs.
+fn loss(
+    objective: &ObjectiveConfig,
+    batch: &Batch<'_>,
+    weights: &[f64],
+    records: &[&EpisodeRecord],
+) -> Result<Option<LossReplay>, ReplayError> {
+    let rows: Vec<&[TurnRecord]> = records.iter().flat_map(|record| record.rows()).collect();
+    let recorded = |name: &str, array: fn(&TurnRecord) -> Option<&Vec<f32>>| {
+        let turns = rows.iter().flat_map(|row| row.iter());
+        match (turns.clone().all(|turn| array(turn).is_some()), turns.clone().any(|turn| array(turn).is_some())) {
+            (true, true) => Ok(Some(turns.filter_map(array).flatten().map(|v| f64::from(*v)).collect::<Vec<f64>>())),
+            (_, false) => Ok(None),
+            (false, true) => Err(ReplayError::Rule(format!("`{name}` is in some kept episodes but not in others"))),
+        }
+    };
+    let Some(new) = recorded("new_logprobs", |turn| turn.new_logprobs.as_ref())? else { return Ok(None) };
+    let Some(old) = recorded("logprobs", |turn| turn.logprobs.as_ref())? else {
+        return Err(ReplayError::Rule("the loss needs `logprobs` beside `new_logprobs`".into()));
+    };
+    let entropies = match recorded("new_entropies", |turn| turn.new_entropies.as_ref())? {
+        Some(entropies) => entropies,
+        None => recorded("entropies", |turn| turn.entropies.as_ref())?.unwrap_or_else(|| vec![f64::NAN; new.len()]),
+    };
+    let mut terms = Terms::default();
+    for (row, weight) in batch.rows.iter().zip(weights) {
+        let span = row.span.clone();
+        let tokens = Tokens {
+            logprobs: &new[span.clone()],
+            entropies: &entropies[span.clone()],
+            old: &old[span.clone()],
+            advantages: &batch.advantages[span.clone()],
+            weights: &vec![*weight; span.len()],
+        };
+        terms.add(&objective.loss(&tokens).terms);
+    }
+    Ok(Some(LossReplay {
+        policy: terms.policy,
+        kl: 0.0,
+        entropy: terms.entropy,
+        value: None,
+        total: objective.total(&terms),
+        clip_fraction: terms.share(terms.clipped),
+        clip_fraction_lower: terms.share(terms.clipped_lower),
+    }))
+}

@@ -1,0 +1,364 @@
+//! Episodes: all of a step in lock-step, turn by turn. Render, generate, parse, act.
+
+use crate::chat::reply::parse;
+use crate::chat::{Chat, Script};
+use crate::env::{EnvConfig, Episode, Outcome};
+use crate::experiment::{ResolvedConfig, RolloutConfig, SamplingConfig, TaskConfig};
+use crate::policy::{Completion, Policy, Request, Sampling, Session};
+use crate::rng::Stream;
+use crate::stats;
+use crate::trajectory::{End, Group, Limit, Reply, Sequence, Split, Trajectory, Turn};
+
+/// Version of how episodes are played; part of every run's key.
+pub const EPOCH: u32 = 1;
+
+/// An episode to play: its task, and the randomness of everything that is not the task.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    pub env: &'a EnvConfig,
+    pub split: Split,
+    pub index: u64,
+    pub group: usize,
+    pub member: usize,
+    /// Slips and pay-outs.
+    pub dynamics: Stream,
+    /// Turn t draws its tokens from stream `(domain, seed, [path…, t])`.
+    pub draws: (&'static str, u64, Vec<u64>),
+    /// Share of turns in which an expert, if one plays, tries a random legal action instead.
+    pub noise: f64,
+}
+
+impl Plan<'_> {
+    /// What a turn draws its tokens from.
+    fn stream(&self, turn: usize) -> Stream {
+        let (domain, seed, path) = &self.draws;
+        let path: Vec<u64> = path.iter().copied().chain([turn as u64]).collect();
+        Stream::new(domain, *seed, &path)
+    }
+}
+
+/// Plays one training step: `rollout.groups` tasks by `rollout.group-size` members.
+#[must_use]
+pub fn collect(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy, step: u64) -> Vec<Group> {
+    let rollout = &config.rollout;
+    let mut plans = Vec::with_capacity(rollout.groups * rollout.group_size);
+    for group in 0..rollout.groups {
+        let position = rollout.task_offset + (step - 1) * rollout.groups as u64 + group as u64;
+        let (env, index) = mixture(&config.task, position);
+        for member in 0..rollout.group_size {
+            let path = vec![step, group as u64, member as u64];
+            let ice = if env.shared_dynamics() { 0 } else { member as u64 };
+            let dynamics = Stream::new("dynamics", config.seed, &[step, group as u64, ice]);
+            let draws = ("sample", config.seed, path);
+            plans.push(Plan { env, split: Split::Train, index, group, member, dynamics, draws, noise: 0.0 });
+        }
+    }
+    groups(&plans, play(rollout, &rollout.sampling, chat, policy, &plans))
+}
+
+/// Plays the held-out panel once: `eval.tasks` tasks, one member each, with the same draws at every evaluation.
+#[must_use]
+pub fn panel(
+    config: &ResolvedConfig,
+    sampling: &SamplingConfig,
+    chat: &Chat<'_>,
+    policy: &dyn Policy,
+) -> Vec<Group> {
+    let tasks = if config.eval.task.is_empty() { &config.task } else { &config.eval.task };
+    let plans: Vec<Plan<'_>> = (0..config.eval.tasks)
+        .map(|group| {
+            let (env, index) = mixture(tasks, group as u64);
+            let dynamics = Stream::new("eval-dynamics", config.seed, &[group as u64]);
+            let draws = ("eval-sample", config.seed, vec![group as u64]);
+            Plan { env, split: Split::Eval, index, group, member: 0, dynamics, draws, noise: 0.0 }
+        })
+        .collect();
+    groups(&plans, play(&config.rollout, sampling, chat, policy, &plans))
+}
+
+/// The environment and its task index at `position` of a mixture: each cycle of Σ shares positions gives every
+/// environment its share of consecutive tasks.
+#[must_use]
+pub fn mixture(tasks: &[TaskConfig], position: u64) -> (&EnvConfig, u64) {
+    let total: u64 = tasks.iter().map(|task| task.share as u64).sum();
+    let (cycle, mut within) = (position / total, position % total);
+    for task in tasks {
+        let share = task.share as u64;
+        if within < share {
+            return (&task.env, cycle * share + within);
+        }
+        within -= share;
+    }
+    unreachable!("shares add up")
+}
+
+/// How responses of a run are drawn.
+#[must_use]
+pub fn sampling(config: &SamplingConfig, chat: &Chat<'_>) -> Sampling {
+    Sampling {
+        temperature: config.temperature,
+        top_k: config.top_k,
+        top_p: config.top_p,
+        stop: vec![chat.end()],
+    }
+}
+
+impl RolloutConfig {
+    /// The words around observations.
+    #[must_use]
+    pub fn script(&self) -> Script {
+        Script {
+            system: self.system.clone(),
+            instruction: self.instruction.clone(),
+            format: self.format.clone(),
+            think: self.think,
+            separator: self.action_separator.clone(),
+            show_reward: self.show_reward,
+        }
+    }
+}
+
+fn groups(plans: &[Plan<'_>], trajectories: Vec<Trajectory>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (plan, trajectory) in plans.iter().zip(trajectories) {
+        match groups.last_mut() {
+            Some(group) if group.id == plan.group => group.members.push(trajectory),
+            _ => groups.push(Group {
+                id: plan.group,
+                task: plan.env.task(plan.split, plan.index),
+                members: vec![trajectory],
+            }),
+        }
+    }
+    groups
+}
+
+/// Plays the episodes to their ends. An episode that ends leaves; the others go on, in lock-step.
+#[must_use]
+pub fn play(
+    config: &RolloutConfig,
+    sampled: &SamplingConfig,
+    chat: &Chat<'_>,
+    policy: &dyn Policy,
+    plans: &[Plan<'_>],
+) -> Vec<Trajectory> {
+    let script = config.script();
+    let mut running: Vec<Running<'_>> =
+        plans.iter().map(|plan| Running::start(plan, chat.system(&script.rules(&plan.env.instruction())))).collect();
+    let mut session = policy.open(&sampling(sampled, chat), plans.len());
+    for turn in 0..config.max_turns {
+        let mut asked: Vec<usize> = Vec::new();
+        for (number, episode) in running.iter_mut().enumerate().filter(|(_, episode)| episode.end.is_none()) {
+            if episode.ask(config, &script, chat) {
+                asked.push(number);
+            }
+        }
+        if asked.is_empty() {
+            break;
+        }
+        let advice = policy.wants_advice();
+        let completions = generate(config, &script, session.as_mut(), &running, &asked, turn, advice);
+        for (number, completion) in asked.into_iter().zip(completions) {
+            running[number].answer(config, chat, completion);
+        }
+    }
+    running.into_iter().map(Running::finish).collect()
+}
+
+fn generate(
+    config: &RolloutConfig,
+    script: &Script,
+    session: &mut dyn Session,
+    running: &[Running<'_>],
+    asked: &[usize],
+    turn: usize,
+    advice: bool,
+) -> Vec<Completion> {
+    let replies: Vec<Option<String>> =
+        asked.iter().map(|&number| advice.then(|| running[number].advice(config, script, turn)).flatten()).collect();
+    let requests: Vec<Request<'_>> = asked
+        .iter()
+        .zip(&replies)
+        .map(|(&number, reply)| {
+            let episode = &running[number];
+            Request {
+                episode: number,
+                append: &episode.sequence.tokens[episode.fed..],
+                draws: episode.plan.stream(turn),
+                limit: config.max_response_tokens.min(config.max_context_tokens - episode.sequence.tokens.len()),
+                legal: episode.state.actions(),
+                advice: reply.as_deref(),
+            }
+        })
+        .collect();
+    session.generate(&requests)
+}
+
+/// An episode under way.
+struct Running<'a> {
+    plan: &'a Plan<'a>,
+    state: Box<dyn Episode>,
+    sequence: Sequence,
+    /// Tokens that the policy's context holds.
+    fed: usize,
+    turns: Vec<Turn>,
+    actions: usize,
+    end: Option<End>,
+}
+
+impl<'a> Running<'a> {
+    fn start(plan: &'a Plan<'a>, system: Vec<u32>) -> Self {
+        let state = plan.env.start(plan.split, plan.index, plan.dynamics);
+        let sequence = Sequence { tokens: system, ..Sequence::default() };
+        Self { plan, state, sequence, fed: 0, turns: Vec::new(), actions: 0, end: None }
+    }
+
+    /// Appends the turn's user message; false (and the episode over) where the context has no room for an answer.
+    fn ask(&mut self, config: &RolloutConfig, script: &Script, chat: &Chat<'_>) -> bool {
+        let last = self.turns.last().map(|turn| turn.reward + turn.penalty);
+        let text = script.turn(self.state.as_ref(), config.max_actions - self.actions, last);
+        let message = chat.user(&text);
+        if self.sequence.tokens.len() + message.len() >= config.max_context_tokens {
+            self.end = Some(End::Truncated(Limit::Tokens));
+            return false;
+        }
+        self.sequence.tokens.extend(message);
+        true
+    }
+
+    /// What the expert would say now.
+    fn advice(&self, config: &RolloutConfig, script: &Script, turn: usize) -> Option<String> {
+        let legal = self.state.actions();
+        let mut draws = self.plan.stream(turn);
+        if draws.chance(self.plan.noise) {
+            let action = draws.pick(legal);
+            return Some(script.reply(&format!("try {action}"), &[action]));
+        }
+        let most = config.max_actions_per_turn.min(config.max_actions - self.actions);
+        let advice = self.state.expert(most)?;
+        let names: Vec<&str> = advice.actions.iter().map(|&action| legal[action].as_str()).collect();
+        Some(script.reply(&advice.thought, &names))
+    }
+
+    /// Takes a response: its tokens enter the row, its actions the environment.
+    fn answer(&mut self, config: &RolloutConfig, chat: &Chat<'_>, completion: Completion) {
+        let from = self.sequence.tokens.len();
+        self.sequence.tokens.extend(&completion.tokens);
+        self.fed = self.sequence.tokens.len();
+        self.sequence.responses.push(from..self.fed);
+        self.sequence.turns.push(self.turns.len());
+        self.sequence.logprobs.extend(completion.logprobs);
+        self.sequence.entropies.extend(completion.entropies);
+        let reply = read(config, chat, &completion.tokens);
+        self.act(config, reply);
+        self.sequence.tokens.extend(chat.close(&completion.tokens));
+        if self.end.is_none() && self.turns.len() == config.max_turns {
+            self.end = Some(End::Truncated(Limit::Turns));
+        }
+    }
+
+    /// Executes the reply's legal actions within the budget, up to the first that ends the environment.
+    fn act(&mut self, config: &RolloutConfig, reply: Reply) {
+        let observation = self.state.observe();
+        let proposed = reply.actions.as_deref().unwrap_or_default();
+        let legal: Vec<usize> = proposed.iter().filter_map(|name| self.find(name)).collect();
+        let valid = !legal.is_empty() && legal.len() == proposed.len();
+        let (mut executed, mut reward, mut effective) = (Vec::new(), 0.0, false);
+        for action in legal {
+            if self.actions == config.max_actions || self.end.is_some() {
+                break;
+            }
+            executed.push(self.state.actions()[action].clone());
+            let step = self.state.act(action);
+            self.actions += 1;
+            reward += step.reward;
+            effective |= step.effective;
+            self.end = step.outcome.map(|outcome| match outcome {
+                Outcome::Solved => End::Solved,
+                Outcome::Failed => End::Failed,
+            });
+        }
+        if self.end.is_none() && self.actions == config.max_actions {
+            self.end = Some(End::Truncated(Limit::Actions));
+        }
+        let penalty = if valid { 0.0 } else { config.format_penalty };
+        let anchor = observation.clone();
+        self.turns.push(Turn { observation, anchor, reply, executed, reward, penalty, valid, effective });
+    }
+
+    /// The legal action that a name means, whatever its case.
+    fn find(&self, name: &str) -> Option<usize> {
+        let name = name.to_lowercase();
+        self.state.actions().iter().position(|action| action.to_lowercase() == name)
+    }
+
+    fn finish(self) -> Trajectory {
+        let end = self.end.unwrap_or(End::Truncated(Limit::Turns));
+        Trajectory { member: self.plan.member, turns: self.turns, sequences: vec![self.sequence], end }
+    }
+}
+
+/// A response as a reply.
+fn read(config: &RolloutConfig, chat: &Chat<'_>, response: &[u32]) -> Reply {
+    let text = chat.text(response);
+    let parsed = parse(&text, config.think, &config.action_separator, config.max_actions_per_turn);
+    let reasoning = parsed
+        .thought
+        .map(|thought| chat.tokens_before(response, thought.start)..chat.tokens_before(response, thought.end));
+    Reply { text, actions: parsed.actions, reasoning }
+}
+
+/// What a step's episodes were like. Field paths are metric names.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct RolloutStats {
+    /// Share of episodes solved.
+    pub success: f64,
+    /// Mean episode score, raw.
+    pub reward: f64,
+    /// Mean over groups of the deviation of their scores (ddof 1; 0 for one member).
+    pub reward_std: f64,
+    /// Mean turns an episode.
+    pub turns: f64,
+    /// Mean sampled tokens a turn.
+    pub response_tokens: f64,
+    /// Share of turns whose answer had legal actions only, and at least one.
+    pub valid: f64,
+    /// Share of turns that changed the state.
+    pub effective: f64,
+    /// Share of groups with at least one member that solved its task.
+    pub pass_at_k: f64,
+    /// Mean entropy of the distributions sampled from, in nats a token.
+    pub entropy: f64,
+    /// Largest difference between recorded log-probs and those of an uncached forward pass of some whole rows.
+    pub logprob_mismatch_max: f64,
+}
+
+impl RolloutStats {
+    /// Measures `groups`, in (group, member, turn) order.
+    #[must_use]
+    pub fn of(groups: &[Group], logprob_mismatch_max: f64) -> Self {
+        let members: Vec<&Trajectory> = groups.iter().flat_map(|group| &group.members).collect();
+        let turns: Vec<&Turn> = members.iter().flat_map(|member| &member.turns).collect();
+        let entropies: Vec<f64> = members
+            .iter()
+            .flat_map(|member| &member.sequences)
+            .flat_map(|row| row.entropies.iter().map(|&h| f64::from(h)))
+            .collect();
+        let tokens: usize = members.iter().flat_map(|m| &m.sequences).map(Sequence::response_tokens).sum();
+        let share = |count: usize, of: usize| if of == 0 { 0.0 } else { count as f64 / of as f64 };
+        let scores: Vec<f64> = members.iter().map(|member| member.score()).collect();
+        let spreads: Vec<f64> = groups.iter().map(|group| stats::std(&group.scores(), 1)).collect();
+        Self {
+            success: share(members.iter().filter(|m| m.solved()).count(), members.len()),
+            reward: stats::mean(&scores),
+            reward_std: stats::mean(&spreads),
+            turns: share(turns.len(), members.len()),
+            response_tokens: share(tokens, turns.len()),
+            valid: share(turns.iter().filter(|turn| turn.valid).count(), turns.len()),
+            effective: share(turns.iter().filter(|turn| turn.effective).count(), turns.len()),
+            pass_at_k: share(groups.iter().filter(|g| g.members.iter().any(Trajectory::solved)).count(), groups.len()),
+            entropy: if entropies.is_empty() { 0.0 } else { stats::mean(&entropies) },
+            logprob_mismatch_max,
+        }
+    }
+}

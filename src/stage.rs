@@ -1,0 +1,142 @@
+//! Drives numbered steps through a run directory: records, checkpoints, resume, signals. Warm starts and training share it.
+
+use miette::Diagnostic;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::experiment::ExecutionConfig;
+use crate::record::{Begun, Checkpoint, Progress, RunError, Timings, signals};
+
+/// What is driven: step 0 looks before anything is learnt, steps `1..=steps` learn.
+pub trait Stage {
+    /// The last step.
+    fn steps(&self) -> usize;
+
+    /// Carries out a step.
+    ///
+    /// # Errors
+    /// Why the run cannot go on, for a person.
+    fn step(&mut self, step: usize, timings: &mut Timings) -> Result<Report, String>;
+
+    /// Everything that later steps depend on: files, and counters.
+    fn save(&self) -> (Vec<(String, Vec<u8>)>, Value);
+
+    /// Takes back what [`Stage::save`] gave.
+    ///
+    /// # Errors
+    /// What does not fit.
+    fn restore(&mut self, files: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String>;
+}
+
+/// What a step left to record.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// One line of `metrics.jsonl`.
+    pub metrics: Value,
+    /// One line for a person.
+    pub view: String,
+    /// Episodes of the step, one JSON object a line.
+    pub rollouts: Option<String>,
+    /// Episodes of the evaluation after the step.
+    pub evals: Option<String>,
+    /// Text to show above the progress bar.
+    pub message: Option<String>,
+    /// Why this step is the last, where it is so before its time.
+    pub stop: Option<String>,
+}
+
+/// How a drive ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Done { digest: String },
+    /// By this signal; the run can be resumed.
+    Interrupted(i32),
+}
+
+/// Why a drive could not go on. The run is left to be resumed.
+#[derive(Debug, Error, Diagnostic)]
+pub enum StageError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Run(#[from] RunError),
+
+    #[error("step {step} of {run}: {reason}")]
+    #[diagnostic(help("everything up to the last checkpoint is kept; the same command goes on from it"))]
+    Step { run: String, step: usize, reason: String },
+
+    #[error("the checkpoint of step {step} of {run} does not fit: {reason}")]
+    #[diagnostic(help("start the run again with --fresh, which moves this directory aside"))]
+    Restore { run: String, step: usize, reason: String },
+}
+
+/// Runs `stage` from the attempt's checkpoint to its end, or to a signal.
+///
+/// # Errors
+/// A step that cannot go on (the run is then `failed`), a checkpoint that does not fit, the disk's.
+pub fn drive(
+    stage: &mut dyn Stage,
+    begun: Begun,
+    execution: &ExecutionConfig,
+    progress: &Progress,
+) -> Result<Ended, StageError> {
+    let Begun { attempt, checkpoint, warnings } = begun;
+    warnings.iter().for_each(|warning| progress.message(warning));
+    let run = attempt.path().display().to_string();
+    let mut timings = Timings::new();
+    let mut next = 0;
+    if let Some(checkpoint) = checkpoint {
+        let step = checkpoint.step;
+        if let Err(reason) = stage.restore(&checkpoint.files, &checkpoint.counters["stage"]) {
+            attempt.fail(&reason)?;
+            return Err(StageError::Restore { run, step, reason });
+        }
+        progress.message(&format!("goes on after step {step}"));
+        if is_last(stage, &checkpoint) {
+            let digest = attempt.finish(step, &checkpoint.counters["metrics"])?;
+            return Ok(Ended::Done { digest });
+        }
+        next = step + 1;
+    }
+    loop {
+        let step = next;
+        let report = match stage.step(step, &mut timings) {
+            Ok(report) => report,
+            Err(reason) => {
+                attempt.fail(&reason)?;
+                return Err(StageError::Step { run, step, reason });
+            }
+        };
+        if let Some(lines) = &report.rollouts {
+            attempt.write_rollouts(step, lines)?;
+        }
+        if let Some(lines) = &report.evals {
+            attempt.write_evals(step, lines)?;
+        }
+        attempt.append_metrics(&report.metrics)?;
+        progress.step(step, &report.view, timings.seconds_left(stage.steps().saturating_sub(step)));
+        if let Some(message) = &report.message {
+            progress.message(message);
+        }
+        let last = step >= stage.steps() || report.stop.is_some();
+        let signal = signals::interrupted();
+        if last || signal.is_some() || step % execution.checkpoint_every == 0 {
+            let (files, counters) = timings.phase("save", || stage.save());
+            let counters = json!({ "stage": counters, "stop": report.stop, "metrics": report.metrics });
+            timings.phase("checkpoint", || attempt.save_checkpoint(step, files, counters, execution.checkpoints))?;
+        }
+        attempt.append_timings(&timings.end_step(step))?;
+        if last {
+            return Ok(Ended::Done { digest: attempt.finish(step, &report.metrics)? });
+        }
+        if let Some(signal) = signal {
+            attempt.interrupt(&format!("signal {signal}"))?;
+            return Ok(Ended::Interrupted(signal));
+        }
+        next += 1;
+    }
+}
+
+/// Whether nothing but the result is left to write.
+fn is_last(stage: &dyn Stage, checkpoint: &Checkpoint) -> bool {
+    checkpoint.step >= stage.steps() || !checkpoint.counters["stop"].is_null()
+}

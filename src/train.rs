@@ -1,0 +1,226 @@
+//! Training: one step on one screen, and the stage that repeats it with evaluations and early stops.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::batch::Batch;
+use crate::chat::Chat;
+use crate::evaluate::{self, EvalStats, Evaluation};
+use crate::experiment::ResolvedConfig;
+use crate::filter::{self, Outcome};
+use crate::policy::{Learner, Row};
+use crate::record::{Timings, episode};
+use crate::rng::Stream;
+use crate::rollout::{self, RolloutStats};
+use crate::stage::{Report, Stage};
+use crate::stats;
+use crate::trajectory::{Group, Sequence};
+use crate::update::{Rules, UpdateStats, update};
+
+/// Recorded log-probs may differ from those of an uncached pass by this much; more ends the run.
+const MISMATCH_BOUND: f64 = 1e-4;
+
+/// What a step was like. Field paths are the names of metrics.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepRecord {
+    pub step: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<FilterStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advantage: Option<AdvantageStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<UpdateStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eval: Option<EvalStats>,
+}
+
+/// What the filter left.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FilterStats {
+    /// Groups kept.
+    pub kept: usize,
+    pub kept_share: f64,
+    /// Groups whose members' scores do not differ.
+    pub zero: usize,
+}
+
+/// The credit given.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AdvantageStats {
+    /// Deviation over the kept response tokens, ddof 1.
+    pub std: f64,
+}
+
+/// One training step: roll out, check, filter, credit, update.
+///
+/// # Errors
+/// Log-probs that do not repeat, or a gradient that is not finite.
+pub fn train_step(
+    config: &ResolvedConfig,
+    chat: &Chat<'_>,
+    learner: &mut dyn Learner,
+    step: usize,
+    timings: &mut Timings,
+) -> Result<(StepRecord, Vec<Group>), String> {
+    let groups = timings.phase("rollout", || rollout::collect(config, chat, &*learner, step as u64));
+    let mismatch = timings.phase("spot_check", || spot_check(config, &*learner, &groups, step))?;
+
+    let outcome = config.filter.apply(&groups);
+    let kept: Vec<&Group> = outcome.kept.iter().map(|&group| &groups[group]).collect();
+
+    let credits = config.advantage.estimate(&kept);
+    let advantages: Vec<&[f64]> = credits.iter().map(|credit| credit.advantages.as_slice()).collect();
+    let batch = Batch::new(&kept, &advantages);
+
+    let rules = Rules {
+        update: &config.update,
+        objective: &config.objective,
+        temperature: config.rollout.sampling.temperature,
+        learning_rate: config.update.learning_rate,
+    };
+    let updated = timings.phase("update", || update(&rules, &batch, learner)).map_err(|error| error.to_string())?;
+
+    let tokens = groups.iter().flat_map(|g| &g.members).flat_map(|m| &m.sequences).map(Sequence::response_tokens).sum();
+    timings.count_tokens(tokens);
+    let record = StepRecord {
+        step,
+        rollout: Some(RolloutStats::of(&groups, mismatch)),
+        filter: Some(FilterStats::of(&outcome, &groups)),
+        advantage: (!kept.is_empty()).then(|| AdvantageStats { std: stats::std(&batch.advantages, 1) }),
+        update: (!kept.is_empty()).then_some(updated),
+        eval: None,
+    };
+    Ok((record, groups))
+}
+
+impl FilterStats {
+    fn of(outcome: &Outcome, groups: &[Group]) -> Self {
+        let kept = outcome.kept.len();
+        Self { kept, kept_share: kept as f64 / groups.len() as f64, zero: filter::zero(groups) }
+    }
+}
+
+/// The largest difference between recorded log-probs and those of an uncached forward pass, over some whole rows.
+fn spot_check(config: &ResolvedConfig, learner: &dyn Learner, groups: &[Group], step: usize) -> Result<f64, String> {
+    let rows: Vec<(usize, usize, &Sequence)> = groups
+        .iter()
+        .flat_map(|group| group.members.iter().map(move |member| (group.id, member)))
+        .flat_map(|(group, member)| member.sequences.iter().map(move |row| (group, member.member, row)))
+        .filter(|(_, _, row)| row.response_tokens() > 0)
+        .collect();
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    Stream::new("spot-check", config.seed, &[step as u64]).shuffle(&mut order);
+    order.truncate(config.rollout.spot_check);
+    let views: Vec<Row<'_>> =
+        order.iter().map(|&row| Row { tokens: &rows[row].2.tokens, responses: &rows[row].2.responses }).collect();
+    let scores = learner.score(&views, config.rollout.sampling.temperature);
+    let mut worst = 0.0;
+    for (&row, scores) in order.iter().zip(&scores) {
+        let (group, member, sequence) = rows[row];
+        for (token, (sampled, scored)) in sequence.logprobs.iter().zip(&scores.logprobs).enumerate() {
+            let gap = f64::from(sampled - scored).abs();
+            // A NaN is a mismatch too.
+            if gap.is_nan() || gap > MISMATCH_BOUND {
+                return Err(format!(
+                    "sampling and training disagree: response token {token} of group {group}, member {member} was \
+                     sampled with log-prob {sampled}, and an uncached pass gives {scored} (bound {MISMATCH_BOUND:e})"
+                ));
+            }
+            worst = f64::max(worst, gap);
+        }
+    }
+    Ok(worst)
+}
+
+/// A run's training.
+pub struct Training<'a> {
+    pub config: &'a ResolvedConfig,
+    pub chat: &'a Chat<'a>,
+    pub learner: &'a mut dyn Learner,
+    /// Consecutive steps in which the filter kept nothing.
+    pub empty_steps: usize,
+}
+
+impl Stage for Training<'_> {
+    fn steps(&self) -> usize {
+        self.config.train.steps
+    }
+
+    fn step(&mut self, step: usize, timings: &mut Timings) -> Result<Report, String> {
+        let (mut record, groups) = match step {
+            0 => (StepRecord { step, rollout: None, filter: None, advantage: None, update: None, eval: None }, vec![]),
+            _ => train_step(self.config, self.chat, self.learner, step, timings)?,
+        };
+        let stop = self.stop(&record);
+        let due = step % self.config.eval.every == 0 || step >= self.steps() || stop.is_some();
+        let evaluation = (due && self.config.eval.tasks > 0)
+            .then(|| timings.phase("eval", || evaluate::evaluate(self.config, self.chat, &*self.learner)));
+        record.eval = evaluation.as_ref().map(|evaluation| evaluation.stats);
+        Ok(Report {
+            metrics: serde_json::to_value(&record).map_err(|error| error.to_string())?,
+            view: view(&record, &groups, timings),
+            rollouts: (step > 0).then(|| episode::lines(step, &groups)),
+            evals: evaluation.as_ref().map(|e| episode::lines(step, &e.sampled) + &episode::lines(step, &e.greedy)),
+            message: evaluation.as_ref().map(|evaluation| show(step, evaluation)),
+            stop,
+        })
+    }
+
+    fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
+        (self.learner.save(), json!({ "empty_steps": self.empty_steps }))
+    }
+
+    fn restore(&mut self, files: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String> {
+        let count = counters["empty_steps"].as_u64().ok_or("its counters lack empty_steps")?;
+        self.empty_steps = count as usize;
+        self.learner.restore(files)
+    }
+}
+
+impl Training<'_> {
+    /// Whether this step is the last before its time.
+    fn stop(&mut self, record: &StepRecord) -> Option<String> {
+        let kept = record.filter.as_ref()?.kept;
+        self.empty_steps = if kept == 0 { self.empty_steps + 1 } else { 0 };
+        let bound = self.config.filter.empty_stop();
+        (bound > 0 && self.empty_steps >= bound)
+            .then(|| format!("the filter kept nothing in {bound} consecutive steps (filter.empty-stop)"))
+    }
+}
+
+/// A step in one line.
+fn view(record: &StepRecord, groups: &[Group], timings: &Timings) -> String {
+    let (Some(rollout), Some(filter)) = (&record.rollout, &record.filter) else {
+        return "before training".to_owned();
+    };
+    let episodes: usize = groups.iter().map(|group| group.members.len()).sum();
+    let (low, high) = stats::wilson(rollout.success, episodes);
+    crate::record::progress::StepView {
+        reward: rollout.reward,
+        success: rollout.success,
+        interval: (low, high),
+        kept: filter.kept,
+        groups: groups.len(),
+        tokens_per_second: timings.tokens_per_second(),
+    }
+    .to_string()
+}
+
+/// An evaluation for a person: its figures, and two episodes.
+fn show(step: usize, evaluation: &Evaluation) -> String {
+    let stats = evaluation.stats;
+    let mut text = format!(
+        "evaluation after step {step}: success {:.1} % sampled, {:.1} % greedy; reward {:.2}, {:.2}; valid answers {:.1} %",
+        100.0 * stats.sampled.success,
+        100.0 * stats.greedy.success,
+        stats.sampled.reward,
+        stats.greedy.reward,
+        100.0 * stats.sampled.valid,
+    );
+    for group in evaluation.sampled.iter().take(2) {
+        text.push_str(&format!("\n{}", evaluate::transcript(group, &group.members[0])));
+    }
+    text
+}

@@ -1,0 +1,161 @@
+//! Every mistake as the user sees it.
+
+use starpo::config::Diagnostics;
+use starpo::experiment;
+
+use super::{Files, body, document, golden, root, strings};
+
+/// Holds the mistakes against `golden/error/<name>.snap`: all of them are of these kinds, in this order.
+#[track_caller]
+fn shows<T>(name: &str, codes: &[&str], result: Result<T, Diagnostics>) {
+    let Err(errors) = result else { panic!("{name} is no error") };
+    assert_eq!(errors.iter().map(|error| error.code()).collect::<Vec<_>>(), codes, "{errors}");
+    golden("error", name, &errors.render(false));
+}
+
+#[test]
+fn keys() {
+    shows("unknown-key", &["unknown-key"; 3], body("rollout { max-turn 5; steps 3 }\ntrian { steps 3 }", &[]));
+    shows("other-variant", &["other-variant"], body("filter \"none\" { value 0.9 }", &[]));
+    shows("duplicate-key", &["duplicate-key"; 2], body("seed 1\nseed 2\nrollout groups=1 groups=2", &[]));
+    shows("child-and-property", &["child-and-property"], body("train steps=5 {\n    steps 6\n}", &[]));
+    let bare = "experiment \"test\" {\n    train { }\n}\n";
+    let Err(errors) = document(bare, &[]) else { panic!("a bare experiment is no error") };
+    assert!(errors.iter().all(|error| error.code() == "missing-key"), "{errors}");
+    shows("missing-key", &["missing-key"], body("model \"pretrained\"", &[]));
+    shows("not-chosen", &["missing-key"], early());
+}
+
+/// An experiment whose first layer gives fields to a variant that no layer has chosen.
+fn early() -> Result<(), Diagnostics> {
+    let base = experiment::EMBEDDED.iter().find(|(path, _)| *path == "configs/base.kdl").unwrap().1;
+    let early = format!("filter {{ value 0.9 }}\n{}", base.replace("\nfilter \"none\"", ""));
+    let files = Files::with(&[
+        ("configs/early.kdl", &early),
+        ("experiments/test.kdl", "experiment \"test\" {\n    extends \"early\"\n    task \"bandit\"\n}\n"),
+    ]);
+    experiment::resolve_with("test", &[], &files).map(drop)
+}
+
+#[test]
+fn values() {
+    let wrong = "seed \"one\"\nrollout { think \"true\"; action-separator 5; max-turns 2.5; format-penalty #null }";
+    shows("wrong-type", &["wrong-type"; 5], body(wrong, &[]));
+    shows("wrong-choice", &["wrong-type"], body("numerics \"cpu-f23\"", &[]));
+    let far = "rollout { groups 0; format-penalty 0.5 }\nseed -1";
+    shows("out-of-range", &["out-of-range"; 3], body(far, &[]));
+    shows("non-finite", &["non-finite"; 2], body("update { learning-rate 1e999; beta1 #nan }", &[]));
+    let count = "seed 1 2\ntrain 5\nupdate { epochs }\nrollout { groups 5 { x 1 } }\neval sampling=1";
+    shows("wrong-arguments", &["wrong-arguments"; 5], body(count, &[]));
+    shows("unknown-variant", &["unknown-variant"; 2], body("filter \"topp\"\nwarm-start \"experts\" { seed 3 }", &[]));
+    let annotated = "(u32)seed 1\neval every=(u64)1\n(local)train { steps (file)\"x\" }\n(unset)numerics";
+    shows("bad-annotation", &["bad-annotation"; 5], body(annotated, &[]));
+    shows(
+        "unreadable",
+        &["unreadable"; 2],
+        body("rollout { system (file)\"prompts/no.txt\" }\nmodel \"pretrained\" path=(dir)\"models/no\"", &[]),
+    );
+}
+
+#[test]
+fn references() {
+    shows("ref-to-nothing", &["ref-to-nothing"], body("train { steps (ref)eval.evry }", &[]));
+    shows("ref-wrong-type", &["wrong-type"; 2], body("train { steps (ref)rollout.think }\nseed (ref)train", &[]));
+    shows("ref-cycle", &["cycle"; 2], body("train { steps (ref)eval.every }\neval { every (ref)train.steps }", &[]));
+}
+
+#[test]
+fn documents() {
+    shows("syntax", &["syntax"; 2], body("rollout { think true }\nseed 1..5", &[]));
+    let unknown = "experiment \"test\" {\n    extends \"base\"\n    use \"model/tyni\"\n    task \"bandit\"\n}";
+    shows("unknown-document", &["unknown-document"], document(unknown, &[]));
+    let bases = "experiment \"test\" {\n    extends \"bsae\"\n    task \"bandit\"\n}\n";
+    shows("unknown-base", &["unknown-document"], document(bases, &[]));
+    let defaults =
+        "defaults 1 {\n    filtre \"top-p\"\n    filter\n    filter \"top\"\n    filter \"top-p\" { valeu 1 }\n}";
+    let codes = ["wrong-arguments", "unknown-key", "wrong-arguments", "unknown-variant", "unknown-key"];
+    shows("defaults", &codes, body(defaults, &[]));
+    shows("not-first", &["not-first"], body("use \"model/tiny\"", &[]));
+    shows("wrapping-node", &["wrapping-node"], document("extends \"base\"\ntask \"bandit\"\n", &[]));
+    shows(
+        "wrapping-name",
+        &["wrapping-node"],
+        document("experiment \"a/b\" { extends \"base\"; task \"bandit\" }", &[]),
+    );
+    let wrapped = Files::with(&[
+        ("configs/wrapped.kdl", "experiment \"wrapped\" { seed 1 }\n"),
+        (
+            "experiments/test.kdl",
+            "experiment \"test\" {\n    extends \"base\"\n    use \"wrapped\"\n    task \"bandit\"\n}\n",
+        ),
+    ]);
+    shows("wrapping-part", &["wrapping-node"], experiment::resolve_with("test", &[], &wrapped));
+    let circle = Files::with(&[
+        (
+            "experiments/test.kdl",
+            "experiment \"test\" {\n    extends \"base\"\n    use \"one\"\n    task \"bandit\"\n}\n",
+        ),
+        ("configs/one.kdl", "use \"two\"\n"),
+        ("configs/two.kdl", "use \"one\"\n"),
+    ]);
+    shows("use-cycle", &["cycle"], experiment::resolve_with("test", &[], &circle));
+    shows("unknown-experiment", &["unknown-document"], experiment::resolve("sokobann", &[], root()));
+    let deep = format!("{}{}", "a {".repeat(40), "}".repeat(40));
+    shows("too-deep", &["too-large"], document(&deep, &[]));
+    assert!(document(&format!("// {}", "x".repeat(1 << 20)), &[]).is_err());
+    assert!(document(&"a;".repeat(10_001), &[]).is_err());
+    assert!(document(&"/*".repeat(300_000), &[]).is_err());
+}
+
+#[test]
+fn aliases() {
+    shows("alias-to-nothing", &["alias-to-nothing"], body("alias \"lr\" \"update.learning_rat\"", &[]));
+    shows("alias-to-section", &["alias-to-section"], body("alias \"u\" \"update\"", &[]));
+    shows("alias-hidden", &["alias-hidden"], body("alias \"seed\" \"train.steps\"", &[]));
+    let twice = "alias \"s\" \"seed\"\nalias \"s\" \"train.steps\" { x }";
+    shows("alias-twice", &["wrong-arguments", "duplicate-key"], body(twice, &[]));
+    shows("alias-arguments", &["wrong-arguments"], body("alias \"lr\"", &[]));
+}
+
+#[test]
+fn overrides() {
+    let run = |overrides: &[&str]| experiment::resolve("sokoban", &strings(overrides), root());
+    shows("ambiguous-name", &["ambiguous-name"], run(&["seed=3", "temperature=0.5"]));
+    shows("unknown-override", &["unknown-override"; 2], run(&["rollout.grups=3", "learning_rat=1"]));
+    shows("override-other-variant", &["other-variant"], run(&["filter.value=0.5"]));
+    shows("override-of-section", &["override-of-section"], run(&["rollout=3"]));
+    shows("override-of-list", &["override-of-list"], run(&["eval.task=sokoban"]));
+    shows("several-values", &["several-values"; 3], run(&["seed=1,2,3", "filter=none,top-p", "train.steps=1..=5"]));
+    shows("not-an-override", &["not-an-override"], run(&["fmt"]));
+    shows("override-twice", &["duplicate-key"], run(&["seed=1", "seed=2"]));
+    shows("override-wrong-type", &["wrong-type"; 3], run(&["seed=high", "rollout.think=maybe", "task.size=6,x"]));
+    shows("override-unknown-variant", &["unknown-variant"], run(&["filter=top"]));
+}
+
+#[test]
+fn rules() {
+    shows("rule-task", &["rule"], document("experiment \"test\" { extends \"base\" }", &[]));
+    shows("rule-heads", &["rule"; 2], body("model \"tiny\" { heads 3; kv-heads 2 }", &[]));
+    shows("rule-device", &["rule"], body("", &["device=cuda:0"]));
+    shows("rule-tokens", &["rule"], body("rollout { max-response-tokens 2000 }", &[]));
+    let boards = "task \"sokoban\" { size 6 6 6 }
+task \"sokoban\" { size 5 5; boxes 9 }
+task \"sokoban\" { symbols \"#\" \"#\" }";
+    shows("rule-sokoban", &["rule"; 3], body(boards, &[]));
+}
+
+#[test]
+fn everything_wrong_is_reported_at_once() {
+    let files = Files::with(&[
+        ("configs/bad.kdl", "train { step 1 }\n"),
+        (
+            "experiments/test.kdl",
+            "experiment \"test\" {\n    extends \"base\"\n    use \"bad\"\n    task \"bandit\"\n    seed \"x\"\n}\n",
+        ),
+    ]);
+    let errors = experiment::resolve_with("test", &strings(&["nope=1"]), &files).unwrap_err();
+    let json = errors.json();
+    let places: Vec<_> =
+        json.as_array().unwrap().iter().map(|error| format!("{}:{}", error["file"], error["line"])).collect();
+    assert_eq!(places, ["\"configs/bad.kdl\":1", "\"experiments/test.kdl\":5", "\"command line\":1"]);
+}
