@@ -148,12 +148,21 @@ fn push_row(rows: &mut Vec<f32>, row: &[f32], padded: usize) {
 /// # Panics
 /// If shapes disagree, or a position has no entry in `rotary`.
 #[must_use]
-pub fn forward(qkv: &[f32], heads: Heads, rotary: &Rotary, spans: &[Range<usize>], pasts: &mut [&mut [Past]]) -> Vec<f32> {
+pub fn forward(
+    qkv: &[f32],
+    heads: Heads,
+    rotary: &Rotary,
+    spans: &[Range<usize>],
+    pasts: &mut [&mut [Past]],
+) -> Vec<f32> {
     let columns = heads.columns();
     let mut out = vec![0.0; qkv.len() / columns * heads.query * heads.dim];
     for (span, past) in spans.iter().zip(pasts) {
         for kv in 0..heads.kv {
-            vectorised(|| forward_head(qkv, heads, rotary, span, kv, &mut past[kv], &mut out));
+            vectorised(
+                #[inline(always)]
+                || forward_head(qkv, heads, rotary, span, kv, &mut past[kv], &mut out),
+            );
         }
     }
     out
@@ -303,18 +312,27 @@ fn combine<const Q: usize>(weights: &[f32], stride: usize, len: usize, rows: &[f
 
 /// rows[t] += Σ_q weights[q][t]·vectors[q].
 #[inline(always)]
-fn spread<const Q: usize>(weights: &[f32], stride: usize, len: usize, vectors: &[f32], padded: usize, rows: &mut [f32]) {
+fn spread<const Q: usize>(
+    weights: &[f32],
+    stride: usize,
+    len: usize,
+    vectors: &[f32],
+    padded: usize,
+    rows: &mut [f32],
+) {
     let weights: [&[f32]; Q] = std::array::from_fn(|q| &weights[q * stride..][..len]);
     for part in (0..padded).step_by(LANES) {
         let vectors: [[f32; LANES]; Q] =
             std::array::from_fn(|q| *vectors[q * padded + part..].first_chunk().expect("padded"));
         for (t, row) in rows.chunks_exact_mut(padded).take(len).enumerate() {
             let row: &mut [f32; LANES] = row[part..].first_chunk_mut().expect("rows are padded to whole lanes");
+            let mut sum = *row;
             for q in 0..Q {
                 for lane in 0..LANES {
-                    row[lane] = weights[q][t].mul_add(vectors[q][lane], row[lane]);
+                    sum[lane] = weights[q][t].mul_add(vectors[q][lane], sum[lane]);
                 }
             }
+            *row = sum;
         }
     }
 }
@@ -353,7 +371,10 @@ pub fn backward(qkv: &[f32], heads: Heads, rotary: &Rotary, spans: &[Range<usize
     let mut dqkv = vec![0.0; qkv.len()];
     for span in spans {
         for kv in 0..heads.kv {
-            vectorised(|| backward_head(qkv, heads, rotary, span, kv, grad, &mut dqkv));
+            vectorised(
+                #[inline(always)]
+                || backward_head(qkv, heads, rotary, span, kv, grad, &mut dqkv),
+            );
         }
     }
     dqkv

@@ -40,7 +40,7 @@ impl Panels {
             let from = panel * LANES;
             let width = LANES.min(columns - from);
             for (row, values) in matrix.chunks_exact(columns).zip(values.as_chunks_mut::<LANES>().0) {
-                values[..width].copy_from_slice(&row[from..from + width]);
+                copy(values, &row[from..from + width]);
             }
         }
         Self { depth, columns, values }
@@ -73,7 +73,10 @@ pub fn product(x: &[f32], b: &Panels) -> Vec<f32> {
     let rows = x.len() / b.depth;
     assert_eq!(x.len(), rows * b.depth, "rows of {}", b.depth);
     let mut out = vec![0.0; rows * b.columns];
-    vectorised(|| accumulate(x, b.depth, 1, rows, b, &mut out));
+    vectorised(
+        #[inline(always)]
+        || accumulate(x, b.depth, 1, rows, b, &mut out),
+    );
     out
 }
 
@@ -87,7 +90,10 @@ pub fn weight_gradient(x: &[f32], input: usize, grad: &[f32], output: usize) -> 
     let mut out = vec![0.0; output * input];
     for (x, grad) in x.chunks(SUMMANDS * input).zip(grad.chunks(SUMMANDS * output)) {
         let b = Panels::of(x, x.len() / input, input);
-        vectorised(|| accumulate(grad, 1, output, output, &b, &mut out));
+        vectorised(
+            #[inline(always)]
+            || accumulate(grad, 1, output, output, &b, &mut out),
+        );
     }
     out
 }
@@ -100,7 +106,15 @@ fn accumulate(a: &[f32], row: usize, column: usize, rows: usize, b: &Panels, out
         let block = BLOCK.min(rows - from);
         let packed = &mut packed[..block * b.depth];
         for (tile, packed) in packed.chunks_mut(TILE * b.depth).enumerate() {
-            pack(&a[(from + tile * TILE) * row..], row, column, b.depth, packed);
+            let a = &a[(from + tile * TILE) * row..];
+            match packed.len() / b.depth {
+                6 => pack::<6>(a, row, column, packed),
+                5 => pack::<5>(a, row, column, packed),
+                4 => pack::<4>(a, row, column, packed),
+                3 => pack::<3>(a, row, column, packed),
+                2 => pack::<2>(a, row, column, packed),
+                _ => pack::<1>(a, row, column, packed),
+            }
         }
         for (panel, values) in b.values.chunks_exact(b.depth * LANES).enumerate() {
             let at = panel * LANES;
@@ -120,19 +134,19 @@ fn accumulate(a: &[f32], row: usize, column: usize, rows: usize, b: &Panels, out
     }
 }
 
-/// Some rows of a as `[depth][rows]`.
+/// `M` rows of a as `[depth][M]`.
 #[inline(always)]
-fn pack(a: &[f32], row: usize, column: usize, depth: usize, packed: &mut [f32]) {
-    let rows = packed.len() / depth;
+fn pack<const M: usize>(a: &[f32], row: usize, column: usize, packed: &mut [f32]) {
+    let packed = packed.as_chunks_mut::<M>().0;
     if column == 1 {
-        for i in 0..rows {
-            for (to, &x) in packed[i..].iter_mut().step_by(rows).zip(&a[i * row..][..depth]) {
-                *to = x;
-            }
+        let depth = packed.len();
+        let rows: [&[f32]; M] = std::array::from_fn(|i| &a[i * row..][..depth]);
+        for (k, to) in packed.iter_mut().enumerate() {
+            *to = std::array::from_fn(|i| rows[i][k]);
         }
     } else {
-        for (k, to) in packed.chunks_exact_mut(rows).enumerate() {
-            to.copy_from_slice(&a[k * column..][..rows]);
+        for (k, to) in packed.iter_mut().enumerate() {
+            *to = *a[k * column..].first_chunk().expect("rows stand side by side");
         }
     }
 }
@@ -141,7 +155,7 @@ fn pack(a: &[f32], row: usize, column: usize, depth: usize, packed: &mut [f32]) 
 fn tile_of<const M: usize>(a: &[f32], b: &[f32], out: &mut [f32], stride: usize, width: usize) {
     let mut sums = [[0.0f32; LANES]; M];
     for (i, sums) in sums.iter_mut().enumerate() {
-        sums[..width].copy_from_slice(&out[i * stride..][..width]);
+        copy(sums, &out[i * stride..][..width]);
     }
     for (a, b) in a.as_chunks::<M>().0.iter().zip(b.as_chunks::<LANES>().0) {
         for i in 0..M {
@@ -151,7 +165,20 @@ fn tile_of<const M: usize>(a: &[f32], b: &[f32], out: &mut [f32], stride: usize,
         }
     }
     for (i, sums) in sums.iter().enumerate() {
-        out[i * stride..][..width].copy_from_slice(&sums[..width]);
+        let out = &mut out[i * stride..][..width];
+        match out.first_chunk_mut() {
+            Some(out) => *out = *sums,
+            None => out.copy_from_slice(&sums[..width]),
+        }
+    }
+}
+
+/// Copies a whole vector as two registers, the rest of a row as it is.
+#[inline(always)]
+fn copy(to: &mut [f32; LANES], from: &[f32]) {
+    match from.first_chunk() {
+        Some(from) => *to = *from,
+        None => to[..from.len()].copy_from_slice(from),
     }
 }
 

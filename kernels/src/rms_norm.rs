@@ -24,14 +24,17 @@ pub fn reference(x: &[f64], weight: &[f64], epsilon: f64) -> Vec<f64> {
 #[must_use]
 pub fn forward(x: &[f32], weight: &[f32], epsilon: f64) -> Vec<f32> {
     let mut out = vec![0.0; x.len()];
-    vectorised(|| {
-        for (x, y) in x.chunks_exact(weight.len()).zip(out.chunks_exact_mut(weight.len())) {
-            let r = inverse_rms(x, epsilon);
-            for ((y, &x), &w) in y.iter_mut().zip(x).zip(weight) {
-                *y = w * (x * r);
+    vectorised(
+        #[inline(always)]
+        || {
+            for (x, y) in x.chunks_exact(weight.len()).zip(out.chunks_exact_mut(weight.len())) {
+                let r = inverse_rms(x, epsilon);
+                for ((y, &x), &w) in y.iter_mut().zip(x).zip(weight) {
+                    *y = w * (x * r);
+                }
             }
-        }
-    });
+        },
+    );
     out
 }
 
@@ -40,21 +43,24 @@ pub fn forward(x: &[f32], weight: &[f32], epsilon: f64) -> Vec<f32> {
 pub fn backward(x: &[f32], weight: &[f32], epsilon: f64, grad: &[f32]) -> (Vec<f32>, Vec<f32>) {
     let width = weight.len();
     let (mut dx, mut dw) = (vec![0.0; x.len()], vec![0.0; width]);
-    vectorised(|| {
-        let mut gw = vec![0.0; width];
-        let rows = x.chunks_exact(width).zip(grad.chunks_exact(width)).zip(dx.chunks_exact_mut(width));
-        for ((x, grad), dx) in rows {
-            let r = inverse_rms(x, epsilon);
-            for i in 0..width {
-                gw[i] = grad[i] * weight[i];
-                dw[i] = (grad[i] * r).mul_add(x[i], dw[i]);
+    vectorised(
+        #[inline(always)]
+        || {
+            let mut gw = vec![0.0; width];
+            let rows = x.chunks_exact(width).zip(grad.chunks_exact(width)).zip(dx.chunks_exact_mut(width));
+            for ((x, grad), dx) in rows {
+                let r = inverse_rms(x, epsilon);
+                for i in 0..width {
+                    gw[i] = grad[i] * weight[i];
+                    dw[i] = (grad[i] * r).mul_add(x[i], dw[i]);
+                }
+                let c = (dot(&gw, x) / width as f64) as f32 * r * r;
+                for i in 0..width {
+                    dx[i] = r * x[i].mul_add(-c, gw[i]);
+                }
             }
-            let c = (dot(&gw, x) / width as f64) as f32 * r * r;
-            for i in 0..width {
-                dx[i] = r * x[i].mul_add(-c, gw[i]);
-            }
-        }
-    });
+        },
+    );
     (dx, dw)
 }
 

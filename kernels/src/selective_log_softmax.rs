@@ -37,7 +37,10 @@ pub fn forward(logits: &[f32], vocab: usize, targets: &[u32]) -> Vec<f32> {
     assert_eq!(logits.len(), vocab * targets.len(), "logits of {} rows", targets.len());
     let mut out = Vec::with_capacity(3 * targets.len());
     for (row, &target) in logits.chunks_exact(vocab).zip(targets) {
-        let (m, z, s) = vectorised(|| sums(row));
+        let (m, z, s) = vectorised(
+            #[inline(always)]
+            || sums(row),
+        );
         let log_z = libm::log(z);
         let logp = f64::from(row[target as usize]) - f64::from(m) - log_z;
         out.extend([logp as f32, (log_z - s / z) as f32, (f64::from(m) + log_z) as f32]);
@@ -91,22 +94,179 @@ pub fn backward(logits: &[f32], vocab: usize, targets: &[u32], out: &[f32], grad
     let rows = targets.len();
     assert!(logits.len() == vocab * rows && out.len() == 3 * rows && grad.len() == 3 * rows, "shapes of {rows} rows");
     let mut dlogits = vec![0.0; logits.len()];
-    vectorised(|| {
-        for row in 0..rows {
-            let span = row * vocab..(row + 1) * vocab;
-            let ([_, entropy, lse], [g_logp, g_entropy, g_lse]) =
-                (out.as_chunks().0[row], grad.as_chunks().0[row]);
-            let dx = &mut dlogits[span.clone()];
-            for (dx, &x) in dx.iter_mut().zip(&logits[span]) {
-                let logp: f32 = x - lse;
-                let p = exp(logp);
-                let d = p * (g_lse - g_logp - g_entropy * (logp + entropy));
-                *dx = if p == 0.0 { 0.0 } else { d };
+    vectorised(
+        #[inline(always)]
+        || {
+            for row in 0..rows {
+                let span = row * vocab..(row + 1) * vocab;
+                let ([_, entropy, lse], [g_logp, g_entropy, g_lse]) = (out.as_chunks().0[row], grad.as_chunks().0[row]);
+                let dx = &mut dlogits[span.clone()];
+                for (dx, &x) in dx.iter_mut().zip(&logits[span]) {
+                    let logp: f32 = x - lse;
+                    let p = exp(logp);
+                    let d = p * (g_lse - g_logp - g_entropy * (logp + entropy));
+                    *dx = if p == 0.0 { 0.0 } else { d };
+                }
+                dx[targets[row] as usize] += g_logp;
             }
-            dx[targets[row] as usize] += g_logp;
-        }
-    });
+        },
+    );
     dlogits
+}
+
+/// The same on a GPU: one cube a row. Within 1e-5·max(1, |x|) of [`reference`] for finite logits; WGSL promises nothing
+/// for NaN and infinities.
+#[cfg(feature = "cube")]
+pub mod cube {
+    use cubecl::client::Client;
+    use cubecl::ir::ElemType;
+    use cubecl::prelude::*;
+
+    /// Each unit takes every `units`-th entry in one pass (running max m, Σ exp(x − m), Σ (x − m)·exp(x − m)); the
+    /// units' sums meet in a tree.
+    #[cube(launch)]
+    fn forward_kernel<I: Int>(
+        logits: &[f32],
+        targets: &[I],
+        out: &mut [f32],
+        vocab: usize,
+        #[comptime] units: usize,
+        #[define(I)] _targets: ElemType,
+    ) {
+        let row = CUBE_POS as usize;
+        let unit = UNIT_POS as usize;
+        let mut m = f32::new(-3.0e38);
+        let mut z = f32::new(0.0);
+        let mut s = f32::new(0.0);
+        let mut i = unit;
+        while i < vocab {
+            let x = logits[row * vocab + i];
+            if x > m {
+                let d = m - x;
+                let c = d.exp();
+                // c underflows to 0 where d is huge; 0·d·z must then not become NaN.
+                if c > f32::new(0.0) {
+                    s = c * (s + d * z);
+                } else {
+                    s = f32::new(0.0);
+                }
+                z = z * c + f32::new(1.0);
+                m = x;
+            } else {
+                let d = x - m;
+                let e = d.exp();
+                z += e;
+                if e > f32::new(0.0) {
+                    s += d * e;
+                }
+            }
+            i += units;
+        }
+        let mut maxima = Shared::<[f32]>::new_slice(units);
+        let mut sums = Shared::<[f32]>::new_slice(units);
+        let mut moments = Shared::<[f32]>::new_slice(units);
+        maxima[unit] = m;
+        sums[unit] = z;
+        moments[unit] = s;
+        sync_cube();
+        let mut step = comptime![units / 2].runtime();
+        while step > 0usize {
+            if unit < step {
+                let top = max(maxima[unit], maxima[unit + step]);
+                let da = maxima[unit] - top;
+                let db = maxima[unit + step] - top;
+                let ca = da.exp();
+                let cb = db.exp();
+                let mut moment = f32::new(0.0);
+                if ca > f32::new(0.0) {
+                    moment += ca * (moments[unit] + da * sums[unit]);
+                }
+                if cb > f32::new(0.0) {
+                    moment += cb * (moments[unit + step] + db * sums[unit + step]);
+                }
+                moments[unit] = moment;
+                sums[unit] = ca * sums[unit] + cb * sums[unit + step];
+                maxima[unit] = top;
+            }
+            sync_cube();
+            step /= 2usize;
+        }
+        if unit == 0usize {
+            let log_z = sums[0usize].ln();
+            let target = usize::cast_from(targets[row]);
+            out[row * 3] = (logits[row * vocab + target] - maxima[0usize]) - log_z;
+            out[row * 3 + 1] = log_z - moments[0usize] / sums[0usize];
+            out[row * 3 + 2] = maxima[0usize] + log_z;
+        }
+    }
+
+    #[cube(launch)]
+    fn backward_kernel<I: Int>(
+        logits: &[f32],
+        targets: &[I],
+        out: &[f32],
+        grad: &[f32],
+        dlogits: &mut [f32],
+        vocab: usize,
+        #[comptime] units: usize,
+        #[define(I)] _targets: ElemType,
+    ) {
+        let row = CUBE_POS as usize;
+        let target = usize::cast_from(targets[row]);
+        let entropy = out[row * 3 + 1];
+        let lse = out[row * 3 + 2];
+        let g_logp = grad[row * 3];
+        let g_entropy = grad[row * 3 + 1];
+        let g_lse = grad[row * 3 + 2];
+        let mut i = UNIT_POS as usize;
+        while i < vocab {
+            let logp = logits[row * vocab + i] - lse;
+            let p = logp.exp();
+            let mut d = f32::new(0.0);
+            if p > f32::new(0.0) {
+                d = p * (g_lse - g_logp - g_entropy * (logp + entropy));
+            }
+            if i == target {
+                d += g_logp;
+            }
+            dlogits[row * vocab + i] = d;
+            i += units;
+        }
+    }
+
+    /// Units of a cube: on a CPU runtime, where a plane is one unit, they would be threads.
+    fn units(client: &Client) -> usize {
+        if client.properties().hardware.plane_size_max == 1 { 1 } else { 256 }
+    }
+
+    fn shape(client: &Client, rows: usize) -> (CubeCount, CubeDim) {
+        (CubeCount::Static(rows as u32, 1, 1), CubeDim::new_1d(units(client) as u32))
+    }
+
+    /// [`super::forward`] on buffers: `logits: [rows, vocab]` in f32, `targets: [rows]` of the integer type given,
+    /// `out: [rows, 3]`.
+    pub fn forward(
+        client: &Client,
+        [rows, vocab]: [usize; 2],
+        (logits, targets, out): (BufferArg, BufferArg, BufferArg),
+        integer: ElemType,
+    ) {
+        let (count, dim) = shape(client, rows);
+        forward_kernel::launch(client, count, dim, logits, targets, out, vocab, units(client), integer);
+    }
+
+    /// [`super::backward`] on buffers: logits, targets, out, grad → dlogits.
+    pub fn backward(
+        client: &Client,
+        [rows, vocab]: [usize; 2],
+        (logits, targets, out, grad): (BufferArg, BufferArg, BufferArg, BufferArg),
+        dlogits: BufferArg,
+        integer: ElemType,
+    ) {
+        let (count, dim) = shape(client, rows);
+        let units = units(client);
+        backward_kernel::launch(client, count, dim, logits, targets, out, grad, dlogits, vocab, units, integer);
+    }
 }
 
 #[cfg(test)]
@@ -158,5 +318,43 @@ mod tests {
             out.iter().flatten().zip(&weights).map(|(o, &w)| o * f64::from(w)).sum()
         };
         gradient(loss, &logits, &d, 2e-6);
+    }
+
+    /// Launches the kernels on this machine.
+    #[cfg(feature = "wgpu")]
+    #[test]
+    #[expect(clippy::print_stdout, reason = "the log shows the largest difference")]
+    fn the_kernels_agree_with_the_reference() {
+        use cubecl::prelude::*;
+
+        let client = cubecl::Device::default().client();
+        let mut worst = [0.0f64; 2];
+        for (rows, vocab) in [(1, 1), (3, 17), (13, 101), (2, 512), (5, 4097)] {
+            let logits: Vec<f32> = noise(vocab as u32, rows * vocab).iter().map(|x| 5.0 * x).collect();
+            let targets: Vec<u32> = (0..rows).map(|r| (r * 31 % vocab) as u32).collect();
+            let grad = noise(9, 3 * rows);
+            let upload = |values: &[f32]| client.create_from_slice(f32::as_bytes(values));
+            let (x, t, g) = (upload(&logits), client.create_from_slice(u32::as_bytes(&targets)), upload(&grad));
+            let (out, dx) = (client.empty(12 * rows), client.empty(4 * rows * vocab));
+            #[expect(unsafe_code, reason = "a buffer's length is the caller's word")]
+            let arg = |handle: &cubecl::server::Handle, len| unsafe { BufferArg::from_raw_parts(handle.clone(), len) };
+            let (xs, ts) = (arg(&x, rows * vocab), arg(&t, rows));
+            let integer = cubecl::ir::ElemType::UInt(cubecl::ir::UIntKind::U32);
+            cube::forward(&client, [rows, vocab], (xs, ts, arg(&out, 3 * rows)), integer);
+            let operands = (arg(&x, rows * vocab), arg(&t, rows), arg(&out, 3 * rows), arg(&g, 3 * rows));
+            cube::backward(&client, [rows, vocab], operands, arg(&dx, rows * vocab), integer);
+            let (out, dx) = (client.read_one_unchecked(out), client.read_one_unchecked(dx));
+            let (out, dx) = (f32::from_bytes(&out), f32::from_bytes(&dx));
+            let wanted = reference(&wide(&logits), vocab, &targets);
+            for (&a, b) in out.iter().zip(wanted.iter().flatten()) {
+                worst[0] = worst[0].max((f64::from(a) - b).abs() / b.abs().max(1.0));
+            }
+            let wanted = backward(&logits, vocab, &targets, &forward(&logits, vocab, &targets), &grad);
+            for (&a, &b) in dx.iter().zip(&wanted) {
+                worst[1] = worst[1].max(f64::from((a - b).abs()));
+            }
+        }
+        println!("selective_log_softmax on wgpu: value within {:.1e}, gradient within {:.1e}", worst[0], worst[1]);
+        assert!(worst[0] < 1e-5 && worst[1] < 1e-5);
     }
 }

@@ -20,14 +20,17 @@ pub fn reference(gate_up: &[f64], ffn: usize) -> Vec<f64> {
 #[must_use]
 pub fn forward(gate_up: &[f32], ffn: usize) -> Vec<f32> {
     let mut out = vec![0.0; gate_up.len() / 2];
-    vectorised(|| {
-        for (row, y) in gate_up.chunks_exact(2 * ffn).zip(out.chunks_exact_mut(ffn)) {
-            let (a, b) = row.split_at(ffn);
-            for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-                *y = a / (1.0 + exp(-a)) * b;
+    vectorised(
+        #[inline(always)]
+        || {
+            for (row, y) in gate_up.chunks_exact(2 * ffn).zip(out.chunks_exact_mut(ffn)) {
+                let (a, b) = row.split_at(ffn);
+                for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                    *y = a / (1.0 + exp(-a)) * b;
+                }
             }
-        }
-    });
+        },
+    );
     out
 }
 
@@ -35,18 +38,21 @@ pub fn forward(gate_up: &[f32], ffn: usize) -> Vec<f32> {
 #[must_use]
 pub fn backward(gate_up: &[f32], ffn: usize, grad: &[f32]) -> Vec<f32> {
     let mut dx = vec![0.0; gate_up.len()];
-    vectorised(|| {
-        let rows = gate_up.chunks_exact(2 * ffn).zip(grad.chunks_exact(ffn)).zip(dx.chunks_exact_mut(2 * ffn));
-        for ((row, grad), dx) in rows {
-            let ((a, b), (da, db)) = (row.split_at(ffn), dx.split_at_mut(ffn));
-            for i in 0..ffn {
-                let (a, b, g) = (a[i], b[i], grad[i]);
-                let sigmoid = 1.0 / (1.0 + exp(-a));
-                da[i] = g * b * sigmoid * (1.0 + a * (1.0 - sigmoid));
-                db[i] = g * a * sigmoid;
+    vectorised(
+        #[inline(always)]
+        || {
+            let rows = gate_up.chunks_exact(2 * ffn).zip(grad.chunks_exact(ffn)).zip(dx.chunks_exact_mut(2 * ffn));
+            for ((row, grad), dx) in rows {
+                let ((a, b), (da, db)) = (row.split_at(ffn), dx.split_at_mut(ffn));
+                for i in 0..ffn {
+                    let (a, b, g) = (a[i], b[i], grad[i]);
+                    let sigmoid = 1.0 / (1.0 + exp(-a));
+                    da[i] = g * b * sigmoid * (1.0 + a * (1.0 - sigmoid));
+                    db[i] = g * a * sigmoid;
+                }
             }
-        }
-    });
+        },
+    );
     dx
 }
 

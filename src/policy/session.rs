@@ -119,8 +119,7 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
     let rotary = policy.rotary(longest);
     let hidden = policy.decoder.hidden(&tokens, |layer, qkv| {
         let (device, tokens) = (qkv.device(), qkv.dims()[0]);
-        let mut pasts: Vec<&mut [Past]> =
-            rows.iter_mut().map(|row| row.context.pasts[layer].as_mut_slice()).collect();
+        let mut pasts: Vec<&mut [Past]> = rows.iter_mut().map(|row| row.context.pasts[layer].as_mut_slice()).collect();
         let y = attention::forward(&read(qkv), heads, &rotary, &spans, &mut pasts);
         Tensor::from_data(TensorData::new(y, [tokens, heads.query * heads.dim]), &device)
     });

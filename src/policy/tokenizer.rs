@@ -111,7 +111,8 @@ fn pieces(texts: &[String], tokens: &[String]) -> Result<Vec<(Vec<u32>, u64)>, S
         splitter.pre_tokenize(&mut split).map_err(|e| e.to_string())?;
         for (piece, _, _) in split.get_splits(OffsetReferential::Original, OffsetType::Byte) {
             let mut buffer = [0; 4];
-            let spelt = piece.chars().map(|c| ids.get(&*c.encode_utf8(&mut buffer)).copied()).collect::<Option<Vec<_>>>();
+            let spelt =
+                piece.chars().map(|c| ids.get(&*c.encode_utf8(&mut buffer)).copied()).collect::<Option<Vec<_>>>();
             if let Some(word) = spelt.filter(|word| word.len() > 1) {
                 *counts.entry(word).or_default() += 1;
             }
@@ -163,7 +164,11 @@ mod tests {
 
     fn texts() -> Vec<String> {
         let turn = |i: usize| {
-            format!("<think>Box at ({},{}), goal below. Push it Down.</think><answer>Down</answer>\n#_√O#\n", i % 7, i % 5)
+            format!(
+                "<think>Box at ({},{}), goal below. Push it Down.</think><answer>Down</answer>\n#_√O#\n",
+                i % 7,
+                i % 5
+            )
         };
         (0..50).map(turn).collect()
     }

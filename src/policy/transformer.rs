@@ -167,10 +167,11 @@ impl Policy for Transformer {
 impl Learner for Transformer {
     fn score(&self, rows: &[Row<'_>], temperature: f64) -> Vec<Scores> {
         let shards: Vec<&[Row<'_>]> = rows.chunks(SCORED_TOGETHER).collect();
-        let scored = self.workers.map(shards.len(), |shard| match self.forward(&self.decoder, shards[shard], temperature) {
-            Some(out) => split(&read(out), shards[shard]),
-            None => vec![Scores::default(); shards[shard].len()],
-        });
+        let scored =
+            self.workers.map(shards.len(), |shard| match self.forward(&self.decoder, shards[shard], temperature) {
+                Some(out) => split(&read(out), shards[shard]),
+                None => vec![Scores::default(); shards[shard].len()],
+            });
         scored.into_iter().flatten().collect()
     }
 

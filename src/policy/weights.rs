@@ -194,16 +194,18 @@ pub(super) fn from_safetensors<const N: usize>(
             }
             match tensor.dtype() {
                 Dtype::F32 => array.extend(tensor.data().as_chunks().0.iter().map(|b| f32::from_le_bytes(*b))),
-                Dtype::BF16 => array.extend(tensor.data().as_chunks().0.iter().map(|&[a, b]| {
-                    f32::from_le_bytes([0, 0, a, b])
-                })),
+                Dtype::BF16 => {
+                    array.extend(tensor.data().as_chunks().0.iter().map(|&[a, b]| f32::from_le_bytes([0, 0, a, b])))
+                }
                 other => return Err(format!("tensor `{name}` has type {other:?}, not F32 or BF16")),
             }
             expected.push(name);
         }
     }
     expected.sort_unstable();
-    if let Some(extra) = file.names().into_iter().filter(|n| expected.binary_search_by(|e| e.as_str().cmp(n)).is_err()).min() {
+    if let Some(extra) =
+        file.names().into_iter().filter(|n| expected.binary_search_by(|e| e.as_str().cmp(n)).is_err()).min()
+    {
         return Err(format!("tensor `{extra}` is not one of this model's"));
     }
     let steps = if with_steps {

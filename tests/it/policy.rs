@@ -6,14 +6,8 @@ use starpo::policy::{
 };
 use starpo::rng::Stream;
 
-const ADAM: Optimizer = Optimizer {
-    learning_rate: 1e-2,
-    beta1: 0.9,
-    beta2: 0.95,
-    epsilon: 1e-8,
-    weight_decay: 0.01,
-    clip_norm: 1.0,
-};
+const ADAM: Optimizer =
+    Optimizer { learning_rate: 1e-2, beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weight_decay: 0.01, clip_norm: 1.0 };
 
 fn sampling(temperature: f64) -> Sampling {
     Sampling { temperature, top_k: None, top_p: 1.0, stop: vec![1] }
@@ -86,22 +80,17 @@ fn rows(played: &[Played]) -> Vec<Row<'_>> {
     played.iter().map(|p| Row { tokens: &p.tokens, responses: &p.responses }).collect()
 }
 
+/// To the bit: the cache, the batch and the turns leave no trace.
 #[test]
 fn what_sampling_records_is_what_scoring_computes() {
     let policy = transformer(small(), 2);
-    let mut worst = 0.0f32;
     for temperature in [1.0, 0.7, 0.0] {
         let played = play(&policy, &sampling(temperature), &(0..40).collect::<Vec<_>>(), 12);
-        let scores = policy.score(&rows(&played), temperature);
-        for (p, s) in played.iter().zip(&scores) {
-            assert_eq!(p.logprobs.len(), s.logprobs.len());
-            for (a, b) in p.logprobs.iter().chain(&p.entropies).zip(s.logprobs.iter().chain(&s.entropies)) {
-                worst = worst.max((a - b).abs());
-            }
+        for (played, scores) in played.iter().zip(policy.score(&rows(&played), temperature)) {
+            assert_eq!(played.logprobs, scores.logprobs);
+            assert_eq!(played.entropies, scores.entropies);
         }
     }
-    println!("largest difference between cached and uncached: {worst:e}");
-    assert!(worst < 1e-4, "{worst:e}");
 }
 
 /// Threads, the other episodes of the batch, and the order of requests leave no trace.
@@ -337,7 +326,9 @@ fn a_folder_is_read_back_as_written() {
     };
     assert_eq!(refused("\"llama\"", "\"mamba\""), "`model_type` is \"mamba\"; only \"llama\" is known");
     assert_eq!(refused("\"head_dim\": 16", "\"head_dim\": 8"), "`head_dim` is 8; only 16 is known");
-    assert!(refused("\"vocab_size\": 40", "\"vocab_size\": 41").contains("model.safetensors: tensor `model.embed_tokens"));
+    assert!(
+        refused("\"vocab_size\": 40", "\"vocab_size\": 41").contains("model.safetensors: tensor `model.embed_tokens")
+    );
     std::fs::remove_file(folder.path().join("tokenizer.json")).expect("removed");
     assert!(policy::read_folder(folder.path()).expect_err("removed").contains("tokenizer.json: "));
 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
@@ -104,11 +104,7 @@ pub(super) trait Fused: Backend {
         tensor::<Self, 2>(y, [rows, heads.query * heads.dim], &device)
     }
 
-    fn packed_attention_backward(
-        qkv: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-        packed: Packed,
-    ) -> FloatTensor<Self> {
+    fn packed_attention_backward(qkv: FloatTensor<Self>, grad: FloatTensor<Self>, packed: Packed) -> FloatTensor<Self> {
         let (shape, device) = (matrix(&qkv), qkv.device());
         let (qkv, grad) = (Values::of::<Self>(qkv), Values::of::<Self>(grad));
         let dqkv = attention_kernel::backward(&qkv, packed.heads, &packed.rotary, &packed.spans, &grad);

@@ -34,6 +34,47 @@ pub(super) trait SelectiveLogSoftmax: Backend {
 
 impl SelectiveLogSoftmax for Flex {}
 
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+mod cube {
+    use burn::backend::cubecl::dtype_to_storage_type;
+    use burn_cubecl::kernel::into_contiguous;
+    use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
+    use burn_cubecl::{CubeBackend, tensor::CubeTensor};
+    use starpo_kernels::selective_log_softmax::cube;
+
+    use super::{SelectiveLogSoftmax, matrix};
+
+    impl SelectiveLogSoftmax for CubeBackend {
+        fn selective_log_softmax(logits: CubeTensor, targets: CubeTensor) -> CubeTensor {
+            let (logits, targets) = (into_contiguous(logits), into_contiguous(targets));
+            let ([rows, vocab], client) = (matrix(&logits), logits.client.clone());
+            let shape = [rows, 3].into();
+            let out = empty_device_contiguous_dtype(client.clone(), logits.device.clone(), shape, logits.dtype);
+            let integer = dtype_to_storage_type(targets.dtype);
+            let buffers = (logits.into_buffer_arg(), targets.into_buffer_arg(), out.clone().into_buffer_arg());
+            cube::forward(&client, [rows, vocab], buffers, integer);
+            out
+        }
+
+        fn selective_log_softmax_backward(
+            logits: CubeTensor,
+            targets: CubeTensor,
+            out: CubeTensor,
+            grad: CubeTensor,
+        ) -> CubeTensor {
+            let [logits, targets, out, grad] = [logits, targets, out, grad].map(into_contiguous);
+            let ([rows, vocab], client) = (matrix(&logits), logits.client.clone());
+            let shape = [rows, vocab].into();
+            let dlogits = empty_device_contiguous_dtype(client.clone(), logits.device.clone(), shape, logits.dtype);
+            let integer = dtype_to_storage_type(targets.dtype);
+            let [logits, targets, out, grad] = [logits, targets, out, grad].map(CubeTensor::into_buffer_arg);
+            let into = dlogits.clone().into_buffer_arg();
+            cube::backward(&client, [rows, vocab], (logits, targets, out, grad), into, integer);
+            dlogits
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Step;
 
