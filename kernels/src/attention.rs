@@ -4,7 +4,7 @@
 //! the other; a row's tokens see its past and themselves up to their own position.
 //!
 //! ```text
-//! oᵢ = Σ_t pᵢₜ vₜ,  pᵢ = softmax over t ≤ i of q̂ᵢ·k̂ₜ / √dim,  q̂, k̂ rotated by their positions (halves, as Hugging Face)
+//! oᵢ = Σ_t pᵢₜ vₜ     pᵢ = softmax over t ≤ i of q̂ᵢ·k̂ₜ / √dim     q̂, k̂: rotated by position, halves against halves
 //! dvₜ = Σᵢ pᵢₜ gᵢ     dsᵢₜ = pᵢₜ (gᵢ·vₜ − Σ_u pᵢᵤ gᵢ·vᵤ)     dq̂ᵢ = Σ_t dsᵢₜ k̂ₜ / √dim     dk̂ₜ = Σᵢ dsᵢₜ q̂ᵢ / √dim
 //! ```
 //! (Vaswani et al. 2017; Ainslie et al. 2023; Su et al. 2021.) Each score is one FMA chain over dim, each output one
@@ -115,7 +115,7 @@ impl Past {
         self.len == 0
     }
 
-    /// Its keys and values as stored, for tests that corrupt them.
+    /// Its values as stored, for tests that corrupt them.
     pub fn values_mut(&mut self) -> &mut [f32] {
         &mut self.values
     }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Shape, Weights};
 
-/// Reads a folder: the weights, and the text of its `tokenizer.json`. Llama's architecture with a tied head, f32 or bf16.
+/// Reads a folder: the weights, and the text of its `tokenizer.json`. Llama's architecture with a tied head, in f32 or
+/// bf16.
 ///
 /// # Errors
 /// The file, and the field or tensor of it, that is missing or that this program does not know.

@@ -10,8 +10,8 @@ pub(super) fn inverse(temperature: f64) -> f32 {
 }
 
 /// The token that `uniform` decides, from logits already divided by the temperature: the first by id whose cumulated
-/// probability exceeds it, among those that top-k, then top-p leave. At temperature 0 the most probable one, ties to the
-/// lowest id.
+/// probability exceeds it, among those that top-k, then top-p leave. At temperature 0 the most probable one, ties to
+/// the lowest id.
 pub(super) fn sample(logits: &[f32], sampling: &Sampling, uniform: f64) -> u32 {
     let mut best = 0;
     for (id, &x) in logits.iter().enumerate() {

@@ -1,5 +1,7 @@
 //! Generation with a cache of keys and values that lives as long as the episodes.
 
+use std::sync::Mutex;
+
 use burn::tensor::{Tensor, TensorData};
 use starpo_kernels::attention::{self, Past};
 use starpo_kernels::selective_log_softmax;
@@ -9,7 +11,7 @@ use super::sampler::{inverse, sample};
 use super::transformer::Transformer;
 use super::{Completion, Request, Sampling, Session};
 
-/// Episodes of one shard: they are decoded together, in one thread. Part of what the numbers depend on.
+/// Most rows that are decoded together, in one thread. No number depends on it.
 const SHARD: usize = 16;
 
 /// What one episode has been fed.
@@ -48,37 +50,26 @@ impl Session for Contexts<'_> {
     /// # Panics
     /// If two requests name one episode, or an episode has nothing to read.
     fn generate(&mut self, requests: &[Request<'_>]) -> Vec<Completion> {
-        let mut order: Vec<usize> = (0..requests.len()).collect();
-        order.sort_by_key(|&r| requests[r].episode);
-        let mut free: Vec<Option<&mut Context>> = self.episodes.iter_mut().map(Some).collect();
-        let mut shards: Vec<Vec<Row<'_>>> = Vec::new();
-        let mut last = None;
-        for &r in &order {
-            let request = &requests[r];
-            let context = free[request.episode].take().expect("one request an episode");
-            let feed: Vec<u32> = context.unread.take().into_iter().chain(request.append.iter().copied()).collect();
-            assert!(!feed.is_empty(), "episode {} has nothing to read", request.episode);
-            if last.replace(request.episode / SHARD) != Some(request.episode / SHARD) {
-                shards.push(Vec::new());
-            }
-            let shard = shards.last_mut().expect("one was just pushed");
-            shard.push(Row { request, context, feed, completion: Completion::default() });
-        }
-        let shards: Vec<_> = shards.into_iter().map(|shard| std::sync::Mutex::new(Some(shard))).collect();
-        let done = self.policy.workers.map(shards.len(), |i| {
-            let shard = shards[i].lock().expect("no thread panicked").take().expect("a shard runs once");
-            decode(self.policy, &self.sampling, shard)
+        let mut contexts: Vec<Option<&mut Context>> = self.episodes.iter_mut().map(Some).collect();
+        let row = |request| row(request, contexts[request.episode].take().expect("one request an episode"));
+        let mut rows: Vec<Row<'_>> = requests.iter().map(row).collect();
+        let size = rows.len().div_ceil(self.policy.workers.count()).clamp(1, SHARD);
+        let shards: Vec<_> = rows.chunks_mut(size).map(Mutex::new).collect();
+        self.policy.workers.map(shards.len(), |i| {
+            decode(self.policy, &self.sampling, &mut shards[i].lock().expect("no thread panicked"));
         });
-        let mut completions = vec![Completion::default(); requests.len()];
-        for (&r, completion) in order.iter().zip(done.into_iter().flatten()) {
-            completions[r] = completion;
-        }
-        completions
+        rows.into_iter().map(|row| row.completion).collect()
     }
 }
 
+fn row<'a>(request: &'a Request<'a>, context: &'a mut Context) -> Row<'a> {
+    let feed: Vec<u32> = context.unread.take().into_iter().chain(request.append.iter().copied()).collect();
+    assert!(!feed.is_empty(), "episode {} has nothing to read", request.episode);
+    Row { request, context, feed, completion: Completion::default() }
+}
+
 /// Samples until every row has its stop token or its limit; rows that are done leave the batch.
-fn decode(policy: &Transformer, sampling: &Sampling, mut rows: Vec<Row<'_>>) -> Vec<Completion> {
+fn decode(policy: &Transformer, sampling: &Sampling, rows: &mut [Row<'_>]) {
     let vocab = policy.weights().shape().vocab;
     loop {
         let mut active: Vec<&mut Row<'_>> = rows.iter_mut().filter(|row| !row.feed.is_empty()).collect();
@@ -103,7 +94,6 @@ fn decode(policy: &Transformer, sampling: &Sampling, mut rows: Vec<Row<'_>>) -> 
             }
         }
     }
-    rows.into_iter().map(|row| row.completion).collect()
 }
 
 /// Reads what the rows have to read; logits under the temperature at the last token of each, `[rows, vocab]`.
@@ -130,4 +120,47 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
         logits.iter_mut().for_each(|x| *x *= scale);
     }
     logits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Learner, Row, Shape, Weights, device};
+    use crate::rng::Stream;
+
+    /// What the spot check of a run rests on: a wrong value in the cache shows in the recorded log-probs.
+    #[test]
+    fn a_flipped_value_in_the_cache_shows() {
+        let shape =
+            Shape { vocab: 12, width: 8, layers: 2, heads: 2, kv_heads: 1, ffn: 16, rope_theta: 1e4, norm_eps: 1e-6 };
+        let weights = Weights::random(shape, 0.3, 5).expect("the sizes fit");
+        let policy = Transformer::new(weights, device("cpu").expect("a CPU"), 1);
+        let sampling = Sampling { temperature: 1.0, top_k: None, top_p: 1.0, stop: vec![] };
+        let mismatch = |flip: bool| {
+            let mut contexts = Contexts::new(&policy, sampling.clone(), 1);
+            let mut request = Request {
+                episode: 0,
+                append: &[2, 3, 4],
+                draws: Stream::new("test", 1, &[0]),
+                limit: 5,
+                legal: &[],
+                advice: None,
+            };
+            let mut tokens = request.append.to_vec();
+            tokens.extend(&contexts.generate(&[request.clone()])[0].tokens);
+            if flip {
+                contexts.episodes[0].pasts[0][0].values_mut()[0] += 1.0;
+            }
+            request.append = &[5];
+            tokens.push(5);
+            let completion = &contexts.generate(&[request])[0];
+            let start = tokens.len();
+            tokens.extend(&completion.tokens);
+            let scores = policy.score(&[Row { tokens: &tokens, responses: &[start..tokens.len()] }], 1.0);
+            let differences = completion.logprobs.iter().zip(&scores[0].logprobs).map(|(a, b)| (a - b).abs());
+            differences.fold(0.0, f32::max)
+        };
+        assert_eq!(mismatch(false), 0.0);
+        assert!(mismatch(true) > 1e-4);
+    }
 }

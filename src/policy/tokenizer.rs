@@ -62,9 +62,9 @@ impl Tokenizer {
     }
 }
 
-/// Trains a byte pair encoding (Gage 1994; Sennrich et al. 2016) of at most `vocab` tokens: the special tokens, printable
-/// ASCII, newline and `√`, the bytes that other text falls back to, and merges, the most frequent pair first, ties to
-/// the lowest ids. A `tokenizer.json`, the same for the same texts.
+/// Trains a byte pair encoding (Gage 1994; Sennrich et al. 2016) of at most `vocab` tokens: the special tokens,
+/// printable ASCII, newline and `√`, the bytes that other text falls back to, and merges, the most frequent pair first,
+/// ties to the lowest ids. A `tokenizer.json`, the same for the same texts.
 ///
 /// # Errors
 /// If `vocab` has no room for the alphabet.

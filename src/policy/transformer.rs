@@ -1,7 +1,11 @@
 //! The policy that learns: a decoder in Llama's layout.
 //!
-//! What holds to the bit: everything here is the same for any number of threads. Rows stand packed one behind the
-//! other, so a shard has no padding; a forward pass works on fixed shards, and gradients are added in shard order.
+//! On the CPU these hold to the bit. A token's log-prob and entropy depend on the tokens of its own row before it, and
+//! on nothing else: not on the cache, the batch, the shard or the number of threads, so what sampling records is what
+//! scoring computes. A gradient is the sum over shards in their order of what each gives alone: it depends on the
+//! shards, but not on the number of threads, nor on how shards are spread over calls.
+//!
+//! Rows stand packed one behind the other, without padding.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

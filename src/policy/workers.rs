@@ -19,6 +19,11 @@ impl Workers {
         Self { pools: (0..threads.max(1)).map(pool).collect() }
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.pools.len()
+    }
+
     /// `work(i)` for each i below `count`, handed out as threads come free; results in order.
     pub(super) fn map<T: Send>(&self, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         let next = AtomicUsize::new(0);
