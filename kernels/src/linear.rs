@@ -101,48 +101,49 @@ pub fn weight_gradient(x: &[f32], input: usize, grad: &[f32], output: usize) -> 
 /// out[i][j] += Σ_k a[i·row + k·column]·b[k][j], each going on from the value that is there.
 #[inline(always)]
 fn accumulate(a: &[f32], row: usize, column: usize, rows: usize, b: &Panels, out: &mut [f32]) {
-    let mut packed = vec![0.0; BLOCK.min(rows) * b.depth];
+    let mut packed = vec![0.0; BLOCK.min(rows).next_multiple_of(TILE) * b.depth];
     for from in (0..rows).step_by(BLOCK) {
-        let block = BLOCK.min(rows - from);
-        let packed = &mut packed[..block * b.depth];
-        for (tile, packed) in packed.chunks_mut(TILE * b.depth).enumerate() {
-            let a = &a[(from + tile * TILE) * row..];
-            match packed.len() / b.depth {
-                6 => pack::<6>(a, row, column, packed),
-                5 => pack::<5>(a, row, column, packed),
-                4 => pack::<4>(a, row, column, packed),
-                3 => pack::<3>(a, row, column, packed),
-                2 => pack::<2>(a, row, column, packed),
-                _ => pack::<1>(a, row, column, packed),
+        let tiles = || (from..rows.min(from + BLOCK)).step_by(TILE).map(|at| (at, TILE.min(rows - at)));
+        for ((at, height), packed) in tiles().zip(packed.chunks_exact_mut(TILE * b.depth)) {
+            match height {
+                6 => pack::<6>(&a[at * row..], row, column, height, packed),
+                5 => pack::<5>(&a[at * row..], row, column, height, packed),
+                _ => pack::<4>(&a[at * row..], row, column, height, packed),
             }
         }
         for (panel, values) in b.values.chunks_exact(b.depth * LANES).enumerate() {
-            let at = panel * LANES;
-            let width = LANES.min(b.columns - at);
-            for (tile, packed) in packed.chunks(TILE * b.depth).enumerate() {
-                let out = &mut out[(from + tile * TILE) * b.columns + at..];
-                match packed.len() / b.depth {
-                    6 => tile_of::<6>(packed, values, out, b.columns, width),
-                    5 => tile_of::<5>(packed, values, out, b.columns, width),
-                    4 => tile_of::<4>(packed, values, out, b.columns, width),
-                    3 => tile_of::<3>(packed, values, out, b.columns, width),
-                    2 => tile_of::<2>(packed, values, out, b.columns, width),
-                    _ => tile_of::<1>(packed, values, out, b.columns, width),
+            let left = panel * LANES;
+            let width = LANES.min(b.columns - left);
+            for ((at, height), packed) in tiles().zip(packed.chunks_exact(TILE * b.depth)) {
+                let out = &mut out[at * b.columns + left..];
+                match height {
+                    6 => tile::<6>(packed, values, out, b.columns, height, width),
+                    5 => tile::<5>(packed, values, out, b.columns, height, width),
+                    _ => tile::<4>(packed, values, out, b.columns, height, width),
                 }
             }
         }
     }
 }
 
-/// `M` rows of a as `[depth][M]`.
+/// `height` rows of a as `[depth][M]`, the missing ones as zeros: the compiler keeps tiles of 4 to 6 rows in registers,
+/// but not those of fewer.
 #[inline(always)]
-fn pack<const M: usize>(a: &[f32], row: usize, column: usize, packed: &mut [f32]) {
-    let packed = packed.as_chunks_mut::<M>().0;
-    if column == 1 {
-        let depth = packed.len();
+fn pack<const M: usize>(a: &[f32], row: usize, column: usize, height: usize, packed: &mut [f32]) {
+    let depth = packed.len() / TILE;
+    let packed = &mut packed.as_chunks_mut::<M>().0[..depth];
+    if height < M {
+        for (k, to) in packed.iter_mut().enumerate() {
+            for i in 0..M {
+                to[i] = if i < height { a[i * row + k * column] } else { 0.0 };
+            }
+        }
+    } else if column == 1 {
         let rows: [&[f32]; M] = std::array::from_fn(|i| &a[i * row..][..depth]);
         for (k, to) in packed.iter_mut().enumerate() {
-            *to = std::array::from_fn(|i| rows[i][k]);
+            for i in 0..M {
+                to[i] = rows[i][k];
+            }
         }
     } else {
         for (k, to) in packed.iter_mut().enumerate() {
@@ -151,10 +152,11 @@ fn pack<const M: usize>(a: &[f32], row: usize, column: usize, packed: &mut [f32]
     }
 }
 
+/// The sums of one tile with one panel; `height` rows and `width` columns of them are stored.
 #[inline(always)]
-fn tile_of<const M: usize>(a: &[f32], b: &[f32], out: &mut [f32], stride: usize, width: usize) {
+fn tile<const M: usize>(a: &[f32], b: &[f32], out: &mut [f32], stride: usize, height: usize, width: usize) {
     let mut sums = [[0.0f32; LANES]; M];
-    for (i, sums) in sums.iter_mut().enumerate() {
+    for (i, sums) in sums.iter_mut().enumerate().take(height) {
         copy(sums, &out[i * stride..][..width]);
     }
     for (a, b) in a.as_chunks::<M>().0.iter().zip(b.as_chunks::<LANES>().0) {
@@ -164,7 +166,7 @@ fn tile_of<const M: usize>(a: &[f32], b: &[f32], out: &mut [f32], stride: usize,
             }
         }
     }
-    for (i, sums) in sums.iter().enumerate() {
+    for (i, sums) in sums.iter().enumerate().take(height) {
         let out = &mut out[i * stride..][..width];
         match out.first_chunk_mut() {
             Some(out) => *out = *sums,
