@@ -119,7 +119,8 @@ pub trait Learner: Policy {
 
     /// Scores as [`Learner::score`] gives them, and adds the gradient of the loss whose derivatives `cotangent` gives
     /// (from a row's number and its scores) to the pending gradient. `shards` partition the rows: a shard is one
-    /// forward and backward pass, and pending gradients are summed over shards in their order, on any number of threads.
+    /// forward and backward pass, and pending gradients are summed over shards in their order, on any number of
+    /// threads.
     fn gradient(
         &mut self,
         rows: &[Row<'_>],
