@@ -22,6 +22,7 @@ mod weights;
 mod workers;
 
 pub use burn::tensor::Device;
+use burn::tensor::DeviceType;
 pub use expert::Expert;
 pub use folder::{read_folder, write_folder};
 pub use scripted::Scripted;
@@ -169,25 +170,26 @@ pub struct Norms {
 /// # Errors
 /// Why there is no such device, and what to do.
 pub fn device(name: &str) -> Result<Device, String> {
-    let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
-    let index = index.parse().ok();
-    match (kind, index) {
-        ("cpu", _) if name == "cpu" => Ok(Device::flex()),
+    let built: &[(&str, DeviceType)] = &[
         #[cfg(feature = "wgpu")]
-        ("wgpu", Some(index)) => found(name, burn::tensor::DeviceType::Wgpu, index),
+        ("wgpu", DeviceType::Wgpu),
         #[cfg(feature = "cuda")]
-        ("cuda", Some(index)) => found(name, burn::tensor::DeviceType::Cuda, index),
-        ("wgpu" | "cuda", Some(0usize..)) => Err(format!(
-            "device `{name}`: this binary was built without `{kind}`; build it with `--features {kind}`, or use `cpu`"
-        )),
-        _ => Err(format!("device `{name}` is none of `cpu`, `wgpu`, `cuda:0`, `cuda:1`, …")),
+        ("cuda", DeviceType::Cuda),
+    ];
+    if name == "cpu" {
+        return Ok(Device::flex());
     }
-}
-
-/// Device `index` of those of a type, looked up first: opening one that is not there would panic on another thread.
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
-fn found(name: &str, of: burn::tensor::DeviceType, index: usize) -> Result<Device, String> {
-    let devices = Device::enumerate(of).into_vec();
+    let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
+    let (true, Ok(index)) = (["wgpu", "cuda"].contains(&kind), index.parse::<usize>()) else {
+        return Err(format!("device `{name}` is none of `cpu`, `wgpu`, `cuda:0`, `cuda:1`, …"));
+    };
+    let Some((_, of)) = built.iter().find(|(built, _)| *built == kind) else {
+        return Err(format!(
+            "device `{name}`: this binary was built without `{kind}`; build it with `--features {kind}`, or use `cpu`"
+        ));
+    };
+    // Looked up first: opening one that is not there would panic on another thread.
+    let devices = Device::enumerate(of.clone()).into_vec();
     let count = devices.len();
     devices.into_iter().nth(index).ok_or_else(|| {
         format!("device `{name}`: the driver reports {count} such devices; check the driver, or use `cpu`")

@@ -129,7 +129,7 @@ impl Past {
 
 /// Appends row `at` to blocks of `[dim][LANES]` rows.
 fn push_blocked(blocks: &mut Vec<f32>, at: usize, row: &[f32]) {
-    if at % LANES == 0 {
+    if at.is_multiple_of(LANES) {
         blocks.resize(blocks.len() + row.len() * LANES, 0.0);
     }
     let block = blocks.len() - row.len() * LANES;
@@ -467,9 +467,9 @@ impl Backward {
         let (queries, grads) = (&self.queries[at * padded..], &self.grads[at * padded..]);
         products::<Q>(queries, padded, dim, &self.keys, stride, &mut self.weights);
         products::<Q>(grads, padded, dim, &self.values, stride, &mut self.dscores);
-        for q in 0..Q {
+        for (q, &len) in lens.iter().enumerate() {
             let weights = &mut self.weights[q * stride..(q + 1) * stride];
-            softmax(weights, lens[q]);
+            softmax(weights, len);
             let dscores = self.dscores[q * stride..(q + 1) * stride].as_chunks_mut::<LANES>().0;
             let weights = weights.as_chunks::<LANES>().0;
             let mut lanes = [0.0f32; LANES];
@@ -493,6 +493,8 @@ impl Backward {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::single_range_in_vec_init, reason = "rows are spans, and there may be one")]
+
     use super::*;
     use crate::check::{gradient, near, noise, same};
 

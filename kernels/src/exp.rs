@@ -2,20 +2,30 @@
 //!
 //! x = n·ln 2 + r, |r| ≤ ln 2 / 2; exp(x) = 2ⁿ · exp(r). Below −87.3 it is 0, above 88.3 infinity; NaN stays NaN.
 
+use crate::vectorised;
+
 /// Adding 1.5·2²³ rounds to an integer, which then stands in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// The exponential; see the head of the file.
-#[inline(always)]
+/// exp(x − shift) of each of `values`.
 #[must_use]
-pub fn exp(x: f32) -> f32 {
+pub fn shifted(values: &[f32], shift: f32) -> Vec<f32> {
+    vectorised(
+        #[inline(always)]
+        || values.iter().map(|&x| exp(x - shift)).collect(),
+    )
+}
+
+/// The exponential; see the head of the file. To be called from vectorised code: elsewhere its FMAs are calls.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
     // Comparisons are written so that NaN passes through.
     let bounded = if x < -87.5 { -87.5 } else { x };
     let bounded = if bounded > 89.0 { 89.0 } else { bounded };
     let shifted = bounded.mul_add(std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
-    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_375, bounded));
-    let mut p = 1.987_569_15e-4_f32;
+    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, bounded));
+    let mut p = 1.987_569_1e-4_f32;
     for c in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
         p = p.mul_add(r, c);
     }

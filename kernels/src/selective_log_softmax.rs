@@ -131,9 +131,9 @@ pub mod cube {
         out: &mut [f32],
         vocab: usize,
         #[comptime] units: usize,
-        #[define(I)] _targets: ElemType,
+        #[define(I)] _integer: ElemType,
     ) {
-        let row = CUBE_POS as usize;
+        let row = CUBE_POS;
         let unit = UNIT_POS as usize;
         let mut m = f32::new(-3.0e38);
         let mut z = f32::new(0.0);
@@ -209,9 +209,9 @@ pub mod cube {
         dlogits: &mut [f32],
         vocab: usize,
         #[comptime] units: usize,
-        #[define(I)] _targets: ElemType,
+        #[define(I)] _integer: ElemType,
     ) {
-        let row = CUBE_POS as usize;
+        let row = CUBE_POS;
         let target = usize::cast_from(targets[row]);
         let entropy = out[row * 3 + 1];
         let lse = out[row * 3 + 2];

@@ -1,6 +1,6 @@
 //! One token from one row of logits.
 
-use starpo_kernels::exp::exp;
+use starpo_kernels::exp::shifted;
 
 use super::Sampling;
 
@@ -22,7 +22,7 @@ pub(super) fn sample(logits: &[f32], sampling: &Sampling, uniform: f64) -> u32 {
     if sampling.temperature == 0.0 {
         return best as u32;
     }
-    let mut weights: Vec<f64> = logits.iter().map(|&x| f64::from(exp(x - logits[best]))).collect();
+    let mut weights: Vec<f64> = shifted(logits, logits[best]).into_iter().map(f64::from).collect();
     if sampling.top_k.is_some_and(|k| k < weights.len()) || sampling.top_p < 1.0 {
         restrict(logits, &mut weights, sampling);
     }

@@ -156,7 +156,8 @@ mod tests {
             let completion = &contexts.generate(&[request])[0];
             let start = tokens.len();
             tokens.extend(&completion.tokens);
-            let scores = policy.score(&[Row { tokens: &tokens, responses: &[start..tokens.len()] }], 1.0);
+            let response = start..tokens.len();
+            let scores = policy.score(&[Row { tokens: &tokens, responses: std::slice::from_ref(&response) }], 1.0);
             let differences = completion.logprobs.iter().zip(&scores[0].logprobs).map(|(a, b)| (a - b).abs());
             differences.fold(0.0, f32::max)
         };

@@ -2,10 +2,13 @@
 
 use super::{Completion, Policy, Request, Sampling, Session, Voice};
 
+/// Writes a reply from a thought and actions.
+type Render<'a> = Box<dyn Fn(&str, &[String]) -> String + 'a>;
+
 /// Takes one of the legal actions, each as likely.
 pub struct Uniform<'a> {
     voice: Voice<'a>,
-    render: Box<dyn Fn(&str, &[String]) -> String + 'a>,
+    render: Render<'a>,
 }
 
 impl<'a> Uniform<'a> {

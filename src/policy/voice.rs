@@ -2,9 +2,12 @@
 
 use super::{Completion, Request};
 
+/// The ids of a text.
+type Encode<'a> = Box<dyn Fn(&str) -> Vec<u32> + 'a>;
+
 /// Turns a reply's text into a completion.
 pub struct Voice<'a> {
-    encode: Box<dyn Fn(&str) -> Vec<u32> + 'a>,
+    encode: Encode<'a>,
     stop: u32,
 }
 

@@ -49,10 +49,10 @@ impl Shape {
         if [self.vocab, width, self.layers, heads, kv_heads, self.ffn].contains(&0) {
             return Err("a size of the model is 0".into());
         }
-        if width % heads != 0 || self.head() % 2 != 0 {
+        if !width.is_multiple_of(heads) || !self.head().is_multiple_of(2) {
             return Err(format!("{heads} heads do not divide a width of {width} into even parts"));
         }
-        if heads % kv_heads != 0 {
+        if !heads.is_multiple_of(kv_heads) {
             return Err(format!("{kv_heads} key and value heads do not divide {heads} heads"));
         }
         Ok(())
@@ -153,7 +153,7 @@ impl Weights {
 fn normal(stream: &Stream, i: u64) -> f64 {
     let (u, v) = (1.0 - stream.uniform_at(i & !1), stream.uniform_at(i | 1));
     let (radius, angle) = ((-2.0 * libm::log(u)).sqrt(), std::f64::consts::TAU * v);
-    radius * if i % 2 == 0 { libm::cos(angle) } else { libm::sin(angle) }
+    radius * if i.is_multiple_of(2) { libm::cos(angle) } else { libm::sin(angle) }
 }
 
 /// Flat arrays as safetensors; each array's names get its prefix. `steps` is stored as a tensor of that name.

@@ -1,4 +1,5 @@
 //! The policies: generation against scoring, gradients, determinism, checkpoints.
+#![expect(clippy::single_range_in_vec_init, reason = "shards and responses are lists of spans, often of one")]
 
 use starpo::policy::{
     self, Completion, Cotangent, Expert, Learner, Optimizer, Policy, Request, Row, Sampling, Scores, Scripted, Shape,
