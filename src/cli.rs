@@ -30,8 +30,8 @@ pub struct Cli {
     common: Common,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done · 1 failed · 2 bad config or usage · 3 bad input file · 75 running elsewhere \
-                          · 130, 143 interrupted, resumable";
+const EXIT_CODES: &str = "Exit codes: 0 done · 1 failed · 2 bad config or usage · 3 bad input file · \
+                          75 running elsewhere · 130, 143 interrupted, resumable";
 
 /// What every verb takes.
 #[derive(Clone, Debug, Args)]

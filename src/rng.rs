@@ -2,7 +2,8 @@
 //!
 //! Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). A [`Stream`] is
 //! named by a domain, a seed and a path of indices, such as ("sample", seed, [step, group, member, turn]);
-//! its draws are a pure function of that name and of their index, so batch order, threads and resume cannot change them.
+//! its draws are a pure function of that name and of their index, so batch order, threads and resume cannot change
+//! them.
 
 /// Version of the mapping from a name to its draws; part of every run's key.
 pub const EPOCH: u32 = 1;

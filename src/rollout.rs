@@ -58,12 +58,7 @@ pub fn collect(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy, st
 
 /// Plays the held-out panel once: `eval.tasks` tasks, one member each, with the same draws at every evaluation.
 #[must_use]
-pub fn panel(
-    config: &ResolvedConfig,
-    sampling: &SamplingConfig,
-    chat: &Chat<'_>,
-    policy: &dyn Policy,
-) -> Vec<Group> {
+pub fn panel(config: &ResolvedConfig, sampling: &SamplingConfig, chat: &Chat<'_>, policy: &dyn Policy) -> Vec<Group> {
     let tasks = if config.eval.task.is_empty() { &config.task } else { &config.eval.task };
     let plans: Vec<Plan<'_>> = (0..config.eval.tasks)
         .map(|group| {
@@ -95,12 +90,7 @@ pub fn mixture(tasks: &[TaskConfig], position: u64) -> (&EnvConfig, u64) {
 /// How responses of a run are drawn.
 #[must_use]
 pub fn sampling(config: &SamplingConfig, chat: &Chat<'_>) -> Sampling {
-    Sampling {
-        temperature: config.temperature,
-        top_k: config.top_k,
-        top_p: config.top_p,
-        stop: vec![chat.end()],
-    }
+    Sampling { temperature: config.temperature, top_k: config.top_k, top_p: config.top_p, stop: vec![chat.end()] }
 }
 
 impl RolloutConfig {

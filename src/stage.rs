@@ -1,4 +1,5 @@
-//! Drives numbered steps through a run directory: records, checkpoints, resume, signals. Warm starts and training share it.
+//! Drives numbered steps through a run directory: records, checkpoints, resume, signals. Warm starts and training
+//! share it.
 
 use miette::Diagnostic;
 use serde_json::{Value, json};
@@ -48,7 +49,9 @@ pub struct Report {
 /// How a drive ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    Done { digest: String },
+    Done {
+        digest: String,
+    },
     /// By this signal; the run can be resumed.
     Interrupted(i32),
 }

@@ -212,7 +212,7 @@ fn view(record: &StepRecord, groups: &[Group], timings: &Timings) -> String {
 fn show(step: usize, evaluation: &Evaluation) -> String {
     let stats = evaluation.stats;
     let mut text = format!(
-        "evaluation after step {step}: success {:.1} % sampled, {:.1} % greedy; reward {:.2}, {:.2}; valid answers {:.1} %",
+        "after step {step}: success {:.1} % sampled, {:.1} % greedy; reward {:.2}, {:.2}; valid answers {:.1} %",
         100.0 * stats.sampled.success,
         100.0 * stats.greedy.success,
         stats.sampled.reward,

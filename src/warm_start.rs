@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::chat::Chat;
 use crate::experiment::{ExpertWarmStart, ResolvedConfig};
 use crate::policy::{Cotangent, Learner, Optimizer, Policy, Row};
-use crate::rng::Stream;
 use crate::record::Timings;
+use crate::rng::Stream;
 use crate::rollout::{self, Plan};
 use crate::stage::{Report, Stage};
 use crate::trajectory::{Sequence, Split, Trajectory};
@@ -32,7 +32,12 @@ pub struct WarmStats {
 
 /// The expert's episodes on training tasks `0..episodes`, in task order; dynamics are the warm start's own.
 #[must_use]
-pub fn episodes(config: &ResolvedConfig, warm: &ExpertWarmStart, chat: &Chat<'_>, expert: &dyn Policy) -> Vec<Trajectory> {
+pub fn episodes(
+    config: &ResolvedConfig,
+    warm: &ExpertWarmStart,
+    chat: &Chat<'_>,
+    expert: &dyn Policy,
+) -> Vec<Trajectory> {
     let plans: Vec<Plan<'_>> = (0..warm.episodes)
         .map(|group| {
             let (env, index) = rollout::mixture(&config.task, group as u64);
@@ -145,8 +150,7 @@ mod tests {
 
     #[test]
     fn an_epoch_takes_every_row_once() {
-        let warm =
-            ExpertWarmStart { seed: 1, episodes: 10, steps: 5, batch: 4, learning_rate: 1.0, noise: 0.0 };
+        let warm = ExpertWarmStart { seed: 1, episodes: 10, steps: 5, batch: 4, learning_rate: 1.0, noise: 0.0 };
         let mut seen: Vec<usize> = (1..=5).flat_map(|step| batch(&warm, 10, step)).collect();
         assert_ne!(seen[..10], seen[10..]);
         seen[..10].sort_unstable();

@@ -25,8 +25,13 @@ pub fn parse(text: &str, think: bool, separator: &str, most: usize) -> Parsed {
         return Parsed { actions: Err(Malformed::Tags), thought: None };
     };
     let answer = TAGS.iter().fold(text[answer].to_owned(), |answer, tag| answer.replace(tag, ""));
-    let actions: Vec<String> =
-        answer.split(separator).map(str::trim).filter(|action| !action.is_empty()).take(most).map(String::from).collect();
+    let actions: Vec<String> = answer
+        .split(separator)
+        .map(str::trim)
+        .filter(|action| !action.is_empty())
+        .take(most)
+        .map(String::from)
+        .collect();
     Parsed { actions: if actions.is_empty() { Err(Malformed::Empty) } else { Ok(actions) }, thought }
 }
 

@@ -31,8 +31,7 @@ impl Agent {
                     WarmStartConfig::Expert(warm) => warm.seed,
                     WarmStartConfig::None(_) => config.seed,
                 };
-                let weights =
-                    Weights::random(shape(tiny, &tokenizer), tiny.init_std, seed).map_err(CliError::Agent)?;
+                let weights = Weights::random(shape(tiny, &tokenizer), tiny.init_std, seed).map_err(CliError::Agent)?;
                 Ok(Self { tokenizer, weights, tokenizer_text: text.clone() })
             }
             ModelConfig::Pretrained(pretrained) => {

@@ -83,7 +83,8 @@ fn play(resolved: &Resolved, chat: &Chat<'_>, policy: &dyn Policy) -> Evaluation
 }
 
 fn table(evaluation: &Evaluation) -> String {
-    let mut text = format!("{:<10} {:>16} {:>8} {:>8} {:>7} {:>8}", "pass", "success", "reward", "valid", "turns", "tokens");
+    let mut text =
+        format!("{:<10} {:>16} {:>8} {:>8} {:>7} {:>8}", "pass", "success", "reward", "valid", "turns", "tokens");
     let passes = [("sampled", evaluation.stats.sampled), ("greedy", evaluation.stats.greedy)];
     for (name, PassStats { success, success_error, reward, valid, turns, response_tokens, .. }) in passes {
         let success = format!("{:.1} % ± {:.1}", 100.0 * success, 100.0 * success_error);

@@ -25,11 +25,12 @@ impl Replay {
             Some((name, overrides)) if !name.contains('=') => experiment::resolve(name, overrides, &root())?,
             _ => experiment::resolve_base(&self.rest, &root())?,
         };
-        let text = reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
+        let text =
+            reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
         let config = &resolved.config;
         let rules = Rules { filter: &config.filter, advantage: &config.advantage, objective: &config.objective };
-        let replayed = replay(&text, &rules)
-            .map_err(|error| CliError::Input(format!("{}: {error}", self.file.display())))?;
+        let replayed =
+            replay(&text, &rules).map_err(|error| CliError::Input(format!("{}: {error}", self.file.display())))?;
         say(if common.json { replayed.json() } else { replayed.table() }.trim_end());
         Ok(())
     }

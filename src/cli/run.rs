@@ -107,7 +107,8 @@ pub(super) fn warm_start(
     agent: &Agent,
     common: &Common,
 ) -> Result<Weights, CliError> {
-    let (WarmStartConfig::Expert(warm), Some((canon, id))) = (&resolved.config.warm_start, resolved.warm_start()) else {
+    let (WarmStartConfig::Expert(warm), Some((canon, id))) = (&resolved.config.warm_start, resolved.warm_start())
+    else {
         return Ok(agent.weights.clone());
     };
     let run = RunDir::open_or_create(disk, &common.runs_dir, &id.to_string(), &resolved.lock(), &canon)?;
@@ -196,7 +197,11 @@ fn result(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common, how: 
         .to_string());
         return Ok(());
     }
-    say(&format!("{how}: {} step {}", resolved.id(), metrics.last().map_or(0, |line| line["step"].as_u64().unwrap_or(0))));
+    say(&format!(
+        "{how}: {} step {}",
+        resolved.id(),
+        metrics.last().map_or(0, |line| line["step"].as_u64().unwrap_or(0))
+    ));
     if let (Some(first), Some(last)) = (evals.first(), evals.last()) {
         say(&success("before", first));
         say(&success("after", last));

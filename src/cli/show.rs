@@ -17,7 +17,11 @@ pub(super) struct Show {
 impl Show {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let resolved = experiment::resolve(&self.experiment, &self.overrides, &root())?;
-        if common.json { say(&resolved.show_json().to_string()) } else { say(resolved.show().trim_end()) }
+        if common.json {
+            say(&resolved.show_json().to_string())
+        } else {
+            say(resolved.show().trim_end())
+        }
         Ok(())
     }
 }

@@ -11,8 +11,8 @@
 //! - Linear mass over a score that can be negative is refused with the config. Given such scores all the same, this
 //!   function does what RAGEN's does: a score of at most 0 adds nothing, and a sum that is not reached keeps nothing.
 //!
-//! As there: a linear step of nothing but zeros keeps nothing even with `include-zero` (unless the value is 1); the same
-//! goes for `keep "smallest"` where a candidate's score is 0, which ends the walk at once (so that wants
+//! As there: a linear step of nothing but zeros keeps nothing even with `include-zero` (unless the value is 1); the
+//! same goes for `keep "smallest"` where a candidate's score is 0, which ends the walk at once (so that wants
 //! `include-zero #false`); and `eps` is taken off in units of the score.
 
 use super::{Dropped, Outcome, Score};

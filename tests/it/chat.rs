@@ -83,7 +83,8 @@ fn a_conversation_and_its_mask() {
     };
     let episode = rollout::play(config, &config.sampling, &chat, &policy, &[plan]).remove(0);
     let row = &episode.sequences[0];
-    let mut text = String::from("Tokens parted by │; a newline is ⏎. The mask is 1 on sampled tokens, end token included.\n");
+    let mut text =
+        String::from("Tokens parted by │; a newline is ⏎. The mask is 1 on sampled tokens, end token included.\n");
     let mut at = 0;
     for (span, turn) in row.responses.iter().zip(&episode.turns) {
         text.push_str(&format!("\nmask 0  {}\n", strip(&tokenizer, &row.tokens[at..span.start])));

@@ -36,9 +36,8 @@ fn a_run_answers_from_its_directory_the_second_time() {
     assert!(first.status.success(), "{}", text(&first.stderr));
     let second = starpo(folder.path(), &run);
     assert!(second.status.success());
-    let digest = |output: &Output| {
-        text(&output.stdout).lines().find(|line| line.starts_with("digest")).unwrap().to_owned()
-    };
+    let digest =
+        |output: &Output| text(&output.stdout).lines().find(|line| line.starts_with("digest")).unwrap().to_owned();
     assert_eq!(digest(&first), digest(&second));
     assert!(text(&second.stdout).starts_with("finished before"), "{}", text(&second.stdout));
     let list = starpo(folder.path(), &["ls"]);

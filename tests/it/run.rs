@@ -41,7 +41,11 @@ impl Tokens for Characters {
 }
 
 pub(crate) fn resolve(name: &str, overrides: &[&str]) -> Resolved {
-    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+    // Of two overrides of one name the later holds.
+    let name_of = |text: &str| text.split('=').next().map(str::to_owned);
+    let last = |(at, text): &(usize, &&str)| overrides[at + 1..].iter().all(|later| name_of(later) != name_of(text));
+    let overrides: Vec<String> =
+        overrides.iter().enumerate().filter(last).map(|(_, text)| (*text).to_owned()).collect();
     experiment::resolve(name, &overrides, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
@@ -179,6 +183,8 @@ fn a_run_killed_at_every_change_of_the_disk_ends_with_the_same_digest() {
         let runs = tempfile::tempdir().unwrap();
         let disk = Disk::dying_after(kills);
         let survived = attempt(&disk, runs.path(), &resolved).is_ok() && !disk.is_dead();
+        // A killed process holds no lease; this one lives on.
+        let _ = std::fs::remove_file(runs.path().join(resolved.id().to_string()).join("lease"));
         assert_eq!(attempt(&Disk::default(), runs.path(), &resolved).unwrap(), expected, "killed at change {kills}");
         assert_eq!(metrics(runs.path()), metrics(calm.path()), "killed at change {kills}");
         if survived {
@@ -192,7 +198,8 @@ fn a_run_killed_at_every_change_of_the_disk_ends_with_the_same_digest() {
 
 #[test]
 fn training_moves_the_policy_to_the_better_arm_and_the_records_say_so() {
-    let resolved = resolve("bandit", &[&SMALL[..], &["steps=40", "low=0.0", "chance=1.0", "learning-rate=1e-3"]].concat());
+    let resolved =
+        resolve("bandit", &[&SMALL[..], &["steps=40", "task.low=0.0", "chance=1.0", "update.learning-rate=1e-3"]].concat());
     let runs = tempfile::tempdir().unwrap();
     attempt(&Disk::default(), runs.path(), &resolved).unwrap();
     let lines = reader::metrics(&Disk::default(), &runs.path().join(resolved.id().to_string())).unwrap();
@@ -223,10 +230,9 @@ fn log_probs_that_do_not_repeat_end_the_run() {
 
 #[test]
 fn a_filter_that_keeps_nothing_ends_the_run_in_order() {
-    let overrides = [&SMALL[..], &["top_p=0.9", "filter.empty-stop=2", "low=0.0", "high=1.0", "chance=0.0"]].concat();
-    // Both arms pay nothing (and the risky one is not better on average), so no group has a spread.
-    let overrides: Vec<&str> = overrides.into_iter().map(|o| if o == "low=0.0" { "low=-0.0" } else { o }).collect();
-    let overrides: Vec<&str> = overrides.into_iter().filter(|o| !o.starts_with("chance")).chain(["chance=1.0", "high=1e-12"]).collect();
+    // Both arms pay nothing that a filter could see, so no group has a spread.
+    let arms = ["top_p=0.9", "filter.empty-stop=2", "task.low=0.0", "task.high=1e-12", "chance=1.0"];
+    let overrides = [&SMALL[..], &arms].concat();
     let resolved = resolve("bandit", &overrides);
     let runs = tempfile::tempdir().unwrap();
     attempt(&Disk::default(), runs.path(), &resolved).unwrap();

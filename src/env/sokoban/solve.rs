@@ -71,8 +71,8 @@ fn live(room: &Room) -> Vec<bool> {
     live
 }
 
-/// What the next push of a plan does and how it begins: `box 2 3 to 4 3: push Down from 1 3; at 1 4 go Left Down`. Where
-/// the box ends up, where to stand, where the player is, and up to four of the next moves. None for an empty plan.
+/// What the next push of a plan does and how it begins: `box 2 3 to 4 3: push Down from 1 3; at 1 4 go Left Down`.
+/// Where the box ends up, where to stand, where the player is, and up to four of the next moves. None for an empty plan.
 pub(super) fn thought(room: &Room, state: &State, plan: &[Direction], next: &[Direction]) -> Option<String> {
     let (mut at, mut push, mut end) = (state.clone(), None, 0);
     for &direction in plan {
