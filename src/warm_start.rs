@@ -18,7 +18,7 @@ use crate::stage::{Report, Stage};
 use crate::trajectory::{Sequence, Split, Trajectory};
 
 /// Rows of one forward and backward pass.
-const SHARD: usize = 8;
+const SHARD: usize = 4;
 
 /// What a supervised step measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -80,8 +80,8 @@ pub fn train_step(
     step: u64,
 ) -> Result<WarmStats, f64> {
     let mut chosen: Vec<&Sequence> = batch(warm, rows.len(), step).into_iter().map(|row| &rows[row]).collect();
-    // Rows of like length share a pass: less padding.
-    chosen.sort_by_key(|row| row.tokens.len());
+    // The longest first: threads then end at about the same time.
+    chosen.sort_by_key(|row| std::cmp::Reverse(row.tokens.len()));
     let tokens: usize = chosen.iter().map(|row| row.response_tokens()).sum();
     let views: Vec<Row<'_>> = chosen.iter().map(|r| Row { tokens: &r.tokens, responses: &r.responses }).collect();
     let shards: Vec<Range<usize>> =
@@ -101,6 +101,8 @@ pub struct WarmStart<'a> {
     pub warm: &'a ExpertWarmStart,
     /// Its learning rate is the warm start's own.
     pub optimizer: Optimizer,
+    /// The token that ends a response.
+    pub stop: u32,
     /// The expert's episodes.
     pub rows: Vec<Sequence>,
     pub learner: &'a mut dyn Learner,
@@ -113,6 +115,13 @@ impl Stage for WarmStart<'_> {
 
     fn step(&mut self, step: usize, timings: &mut Timings) -> Result<Report, String> {
         if step == 0 {
+            let cut = self.rows.iter().flat_map(|row| row.responses.iter().map(move |span| &row.tokens[span.clone()]));
+            let longest = cut.filter(|response| response.last() != Some(&self.stop)).map(<[u32]>::len).max();
+            if let Some(limit) = longest {
+                return Err(format!(
+                    "some of the expert's replies do not fit into {limit} tokens: raise rollout.max-response-tokens"
+                ));
+            }
             let tokens: usize = self.rows.iter().map(Sequence::response_tokens).sum();
             let metrics = json!({ "step": 0, "warm": { "episodes": self.rows.len(), "response_tokens": tokens } });
             return Ok(Report { metrics, view: format!("{} expert episodes", self.rows.len()), ..Report::default() });

@@ -122,6 +122,12 @@ pub mod cube {
     use cubecl::ir::ElemType;
     use cubecl::prelude::*;
 
+    /// c·x, and 0 where an exponential c underflowed: 0·∞ must not become NaN.
+    #[cube]
+    fn scaled(c: f32, x: f32) -> f32 {
+        select(c > f32::new(0.0), c * x, f32::new(0.0))
+    }
+
     /// Each unit takes every `units`-th entry in one pass (running max m, Σ exp(x − m), Σ (x − m)·exp(x − m)); the
     /// units' sums meet in a tree.
     #[cube(launch)]
@@ -144,21 +150,14 @@ pub mod cube {
             if x > m {
                 let d = m - x;
                 let c = d.exp();
-                // c underflows to 0 where d is huge; 0·d·z must then not become NaN.
-                if c > f32::new(0.0) {
-                    s = c * (s + d * z);
-                } else {
-                    s = f32::new(0.0);
-                }
+                s = scaled(c, s + d * z);
                 z = z * c + f32::new(1.0);
                 m = x;
             } else {
                 let d = x - m;
                 let e = d.exp();
                 z += e;
-                if e > f32::new(0.0) {
-                    s += d * e;
-                }
+                s += scaled(e, d);
             }
             i += units;
         }
@@ -177,14 +176,8 @@ pub mod cube {
                 let db = maxima[unit + step] - top;
                 let ca = da.exp();
                 let cb = db.exp();
-                let mut moment = f32::new(0.0);
-                if ca > f32::new(0.0) {
-                    moment += ca * (moments[unit] + da * sums[unit]);
-                }
-                if cb > f32::new(0.0) {
-                    moment += cb * (moments[unit + step] + db * sums[unit + step]);
-                }
-                moments[unit] = moment;
+                moments[unit] = scaled(ca, moments[unit] + da * sums[unit])
+                    + scaled(cb, moments[unit + step] + db * sums[unit + step]);
                 sums[unit] = ca * sums[unit] + cb * sums[unit + step];
                 maxima[unit] = top;
             }

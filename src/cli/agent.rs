@@ -16,8 +16,6 @@ const NORM_EPSILON: f64 = 1e-6;
 pub(super) struct Agent {
     pub(super) tokenizer: Tokenizer,
     pub(super) weights: Weights,
-    /// The `tokenizer.json`.
-    pub(super) tokenizer_text: String,
 }
 
 impl Agent {
@@ -32,12 +30,12 @@ impl Agent {
                     WarmStartConfig::None(_) => config.seed,
                 };
                 let weights = Weights::random(shape(tiny, &tokenizer), tiny.init_std, seed).map_err(CliError::Agent)?;
-                Ok(Self { tokenizer, weights, tokenizer_text: text.clone() })
+                Ok(Self { tokenizer, weights })
             }
             ModelConfig::Pretrained(pretrained) => {
                 let (weights, text) = policy::read_folder(&pretrained.path.path).map_err(CliError::Input)?;
                 let tokenizer = Tokenizer::from_json(&text).map_err(CliError::Input)?;
-                Ok(Self { tokenizer, weights, tokenizer_text: text })
+                Ok(Self { tokenizer, weights })
             }
         }
     }

@@ -123,6 +123,7 @@ pub(super) fn warm_start(
         let mut stage = WarmStart {
             warm,
             optimizer: optimizer(resolved),
+            stop: chat.end(),
             rows: episodes.into_iter().flat_map(|episode| episode.sequences).collect(),
             learner: &mut learner,
         };

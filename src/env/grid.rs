@@ -134,6 +134,15 @@ impl Shape {
         }
     }
 
+    /// The directions in which `to` lies from `from`: at most one up or down, then one left or right.
+    pub(super) fn toward(self, from: usize, to: usize) -> Vec<Direction> {
+        let ((row, column), (to_row, to_column)) = (self.place(from), self.place(to));
+        let vertical = if to_row < row { Direction::Up } else { Direction::Down };
+        let horizontal = if to_column < column { Direction::Left } else { Direction::Right };
+        let parts = [(row != to_row, vertical), (column != to_column, horizontal)];
+        parts.into_iter().filter(|(lies, _)| *lies).map(|(_, direction)| direction).collect()
+    }
+
     /// The number of steps between two cells of an empty board.
     pub(super) fn distance(self, a: usize, b: usize) -> usize {
         let ((r, c), (s, d)) = (self.place(a), self.place(b));

@@ -177,6 +177,6 @@ impl Episode for Play {
         let next = &plan[..plan.len().min(most)];
         let actions =
             next.iter().filter_map(|step| Direction::ALL.iter().position(|direction| direction == step)).collect();
-        Some(Advice { thought: solve::thought(&self.room, &self.state, &plan, next)?, actions })
+        Some(Advice { thought: solve::thought(&self.room, &self.state, &plan)?, actions })
     }
 }

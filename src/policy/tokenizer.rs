@@ -9,9 +9,9 @@ use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer
 /// Special tokens of a trained tokenizer, with ids from 0.
 const SPECIAL: [&str; 3] = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 
-/// What merges stay within: a tag, a word with its space, or one character, so that board symbols and digits stay
+/// What merges stay within: a tag, the bars between actions, a word with its space, or one character, so that board symbols and digits stay
 /// tokens of their own.
-const PIECES: &str = r"</?think>|</?answer>| ?[A-Z]?[a-z]+|[\s\S]";
+const PIECES: &str = r"</?think>|</?answer>| ?\|\|| ?[A-Z]?[a-z]+|[\s\S]";
 
 /// A tokenizer.
 pub struct Tokenizer {

@@ -7,7 +7,8 @@ use serde_json::Value;
 use starpo::chat::{Chat, Tokens};
 use starpo::experiment::{self, Resolved};
 use starpo::policy::{
-    Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session,
+    self, Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session, Shape,
+    Tokenizer, Transformer, Weights,
 };
 use starpo::record::{Disk, Facts, Progress, RunDir, Timings, reader};
 use starpo::rollout::{self, RolloutStats};
@@ -198,8 +199,8 @@ fn a_run_killed_at_every_change_of_the_disk_ends_with_the_same_digest() {
 
 #[test]
 fn training_moves_the_policy_to_the_better_arm_and_the_records_say_so() {
-    let resolved =
-        resolve("bandit", &[&SMALL[..], &["steps=40", "task.low=0.0", "chance=1.0", "update.learning-rate=1e-3"]].concat());
+    let longer = ["steps=40", "task.low=0.0", "chance=1.0", "update.learning-rate=1e-3"];
+    let resolved = resolve("bandit", &[&SMALL[..], &longer].concat());
     let runs = tempfile::tempdir().unwrap();
     attempt(&Disk::default(), runs.path(), &resolved).unwrap();
     let lines = reader::metrics(&Disk::default(), &runs.path().join(resolved.id().to_string())).unwrap();
@@ -226,6 +227,85 @@ fn log_probs_that_do_not_repeat_end_the_run() {
     let error = train_step(&resolved.config, &chat, &mut learner, 1, &mut Timings::new()).unwrap_err();
     assert!(error.contains("sampling and training disagree"), "{error}");
     assert_eq!(learner.theta, 0.0, "nothing was learnt from it");
+}
+
+/// A decoder whose cache holds, from the second turn on, something else than what the episode says.
+struct Forgetful(Transformer);
+
+struct Misremembering<'a>(Box<dyn Session + 'a>, usize);
+
+impl Policy for Forgetful {
+    fn open<'a>(&'a self, sampling: &Sampling, episodes: usize) -> Box<dyn Session + 'a> {
+        Box::new(Misremembering(self.0.open(sampling, episodes), 0))
+    }
+}
+
+impl Session for Misremembering<'_> {
+    fn generate(&mut self, requests: &[Request<'_>]) -> Vec<Completion> {
+        let mut fed: Vec<Vec<u32>> = requests.iter().map(|request| request.append.to_vec()).collect();
+        if self.1 == 1 {
+            fed.iter_mut().for_each(|tokens| tokens[0] += 1);
+        }
+        self.1 += 1;
+        let requests: Vec<Request<'_>> =
+            requests.iter().zip(&fed).map(|(request, append)| Request { append, ..request.clone() }).collect();
+        self.0.generate(&requests)
+    }
+}
+
+impl Learner for Forgetful {
+    fn score(&self, rows: &[Row<'_>], temperature: f64) -> Vec<Scores> {
+        self.0.score(rows, temperature)
+    }
+
+    fn gradient(
+        &mut self,
+        rows: &[Row<'_>],
+        shards: &[Range<usize>],
+        temperature: f64,
+        cotangent: &(dyn Fn(usize, &Scores) -> Cotangent + Sync),
+    ) -> Vec<Scores> {
+        self.0.gradient(rows, shards, temperature, cotangent)
+    }
+
+    fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64> {
+        self.0.step(optimizer)
+    }
+
+    fn save(&self) -> Vec<(String, Vec<u8>)> {
+        self.0.save()
+    }
+
+    fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), String> {
+        self.0.restore(files)
+    }
+}
+
+#[test]
+fn one_wrong_value_in_the_cache_ends_the_run() {
+    let small = ["width=16", "layers=1", "heads=2", "kv-heads=1", "ffn=16", "groups=2", "group-size=2", "max-turns=2"];
+    let resolved = resolve("sokoban", &[&small[..], &["max-response-tokens=4"]].concat());
+    let tokenizer = Tokenizer::from_json(include_str!("../../configs/model/tiny-tokenizer.json")).unwrap();
+    let chat = Chat::new(&tokenizer, true).unwrap();
+    let shape = Shape {
+        vocab: tokenizer.vocab(),
+        width: 16,
+        layers: 1,
+        heads: 2,
+        kv_heads: 1,
+        ffn: 16,
+        rope_theta: 1e4,
+        norm_eps: 1e-6,
+    };
+    let learner = || {
+        let weights = Weights::random(shape.clone(), 0.5, 1).unwrap();
+        Transformer::new(weights, policy::device("cpu").unwrap(), 1)
+    };
+    let step = |learner: &mut dyn Learner| train_step(&resolved.config, &chat, learner, 1, &mut Timings::new());
+    let (record, _) = step(&mut learner()).unwrap();
+    assert_eq!(record.rollout.unwrap().logprob_mismatch_max, 0.0);
+    let error = step(&mut Forgetful(learner())).unwrap_err();
+    assert!(error.contains("sampling and training disagree"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Shortest solutions.
 
-use super::super::grid::{Direction, names};
+use super::super::grid::Direction;
 use super::board::{Room, State};
 use std::collections::BTreeSet;
 
@@ -71,9 +71,10 @@ fn live(room: &Room) -> Vec<bool> {
     live
 }
 
-/// What the next push of a plan does and how it begins: `box 2 3 to 4 3: push Down from 1 3; at 1 4 go Left Down`.
-/// Where the box ends up, where to stand, where the player is, and up to four of the next moves. None for an empty plan.
-pub(super) fn thought(room: &Room, state: &State, plan: &[Direction], next: &[Direction]) -> Option<String> {
+/// What the next push of a plan does: `box 2 3 to 4 1 Down Left; push Left from 2 4; at 1 4 Down`. Where the box ends up
+/// and in which directions that is, where to stand, where the player is and in which directions that place lies. None for
+/// an empty plan.
+pub(super) fn thought(room: &Room, state: &State, plan: &[Direction]) -> Option<String> {
     let (mut at, mut push, mut end) = (state.clone(), None, 0);
     for &direction in plan {
         let (after, pushed) = room.go(&at, direction)?;
@@ -85,14 +86,17 @@ pub(super) fn thought(room: &Room, state: &State, plan: &[Direction], next: &[Di
         push.get_or_insert((from, direction));
     }
     let (from, direction): (usize, Direction) = push?;
-    let cell = |cell| room.shape.bare(cell);
+    let stand = room.next(from, direction.opposite());
+    let bare = |cell| room.shape.bare(cell);
+    let toward = |from, to| room.shape.toward(from, to).into_iter().map(|d| format!(" {}", d.name())).collect::<String>();
     Some(format!(
-        "box {} to {}: push {} from {}; at {} go {}",
-        cell(from),
-        cell(end),
+        "box {} to {}{}; push {} from {}; at {}{}",
+        bare(from),
+        bare(end),
+        toward(from, end),
         direction.name(),
-        cell(room.next(from, direction.opposite())),
-        cell(state.player),
-        names(&next[..next.len().min(4)])
+        bare(stand),
+        bare(state.player),
+        toward(state.player, stand)
     ))
 }
