@@ -143,6 +143,10 @@ fn complain(error: CliError, json: bool) {
             let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
             eprint!("{}", diagnostics.render(colour));
         }
+        error if json => {
+            let help = error.help().map(|help| help.to_string());
+            say(&serde_json::json!({ "error": error.to_string(), "help": help }).to_string());
+        }
         error => eprintln!("{:?}", miette::Report::new(error)),
     }
 }

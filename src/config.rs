@@ -213,6 +213,8 @@ pub struct Input(pub String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     pub path: std::path::PathBuf,
+    /// Of its content, when the key was made.
+    pub digest: String,
 }
 
 macro_rules! scalar {
@@ -242,7 +244,7 @@ scalar!(bool, Kind::Bool, Value::Bool(b) => *b);
 scalar!(f64, Kind::Float, Value::Float(f) => *f);
 scalar!(String, Kind::Text, Value::Text(s) => s.clone());
 scalar!(Input, Kind::Input, Value::Input { text, .. } => Input(text.clone()));
-scalar!(Folder, Kind::Folder, Value::Folder { path, .. } => Folder { path: path.into() });
+scalar!(Folder, Kind::Folder, Value::Folder { path, digest } => Folder { path: path.into(), digest: digest.clone() });
 
 impl<T: Decode> Decode for Vec<T> {
     const KIND: Kind = Kind::List(&T::KIND);

@@ -2,7 +2,7 @@
 //!
 //! [`resolve`] turns a name and overrides into a [`Resolved`]: the typed [`ResolvedConfig`], the tree of values with
 //! their origins, the canonical text, and the [`Key`] that names the run. [`Resolved::lock`] writes all of it down and
-//! [`from_lock`] makes the same value again from that text alone; [`Resolved::show`] is for people. [`resolve_base`]
+//! [`from_lock`] makes the same value again from that text alone; [`Resolved::show`] is for people. [`resolve_rules`]
 //! is what `replay` goes by without an experiment. [`Resolved::warm_start`] is the identity of the warm start alone.
 //!
 //! This module reads the files that a config names, so that features are handed text; `root` is the folder that holds
@@ -20,7 +20,7 @@ pub use embedded::FILES as EMBEDDED;
 pub use identity::{COMPONENTS, Key, RunId};
 pub use lock::from_lock;
 pub use outside::Outside;
-pub use resolve::{Resolved, resolve, resolve_base, resolve_with};
+pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
 
 use crate::advantage::AdvantageConfig;
 use crate::config::{Decode, Field, Folder, Input, Kind, Section, Value, choice, section, variants};
@@ -180,7 +180,7 @@ section! {
         /// Episodes of each group.
         pub group_size: usize where 1..=65536,
         /// First training task; step s plays tasks offset + s·groups + g.
-        pub task_offset: u64,
+        pub task_offset: u64 where 0..=1e15,
         /// Turns of an episode.
         pub max_turns: usize where 1..=10000,
         /// Executed actions of an episode.
@@ -248,11 +248,11 @@ section! {
         /// Peak learning rate.
         pub learning_rate: f64 where 0.0..=1.0,
         /// Decay of the first moment.
-        pub beta1: f64 where 0.0..=1.0,
+        pub beta1: f64 where 0.0..=0.9999999,
         /// Decay of the second moment.
-        pub beta2: f64 where 0.0..=1.0,
+        pub beta2: f64 where 0.0..=0.9999999,
         /// Added to the root of the second moment.
-        pub epsilon: f64 where 0.0..=1.0,
+        pub epsilon: f64 where 1e-30..=1.0,
         /// Decoupled weight decay.
         pub weight_decay: f64 where 0.0..=1.0,
         /// Bound on the gradient's global norm.

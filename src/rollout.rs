@@ -7,7 +7,7 @@ use crate::experiment::{ResolvedConfig, RolloutConfig, SamplingConfig, TaskConfi
 use crate::policy::{Completion, Policy, Request, Sampling, Session};
 use crate::rng::Stream;
 use crate::stats;
-use crate::trajectory::{End, Group, Limit, Reply, Sequence, Split, Trajectory, Turn};
+use crate::trajectory::{End, Group, Limit, Reply, Sequence, Split, Task, Trajectory, Turn};
 
 /// Version of how episodes are played; part of every run's key.
 pub const EPOCH: u32 = 1;
@@ -296,6 +296,14 @@ fn read(config: &RolloutConfig, chat: &Chat<'_>, response: &[u32]) -> Reply {
         .thought
         .map(|thought| chat.tokens_before(response, thought.start)..chat.tokens_before(response, thought.end));
     Reply { text, actions: parsed.actions, reasoning }
+}
+
+/// Why episodes that could not take a single turn mean nothing; None if there are none.
+#[must_use]
+pub fn unplayable(groups: &[Group]) -> Option<String> {
+    let group = groups.iter().find(|group| group.members.iter().any(|member| member.turns.is_empty()))?;
+    let Task { env, index, .. } = &group.task;
+    Some(format!("the first prompt of {env} task {index} leaves no room for an answer: raise rollout.max-context-tokens"))
 }
 
 /// What a step's episodes were like. Field paths are metric names.

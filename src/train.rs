@@ -71,6 +71,9 @@ pub fn train_step(
     timings: &mut Timings,
 ) -> Result<(StepRecord, Vec<Group>), String> {
     let groups = timings.phase("rollout", || rollout::collect(config, chat, &*learner, step as u64));
+    if let Some(reason) = rollout::unplayable(&groups) {
+        return Err(reason);
+    }
     let mismatch = timings.phase("spot_check", || spot_check(config, &*learner, &groups, step))?;
 
     let outcome = config.filter.apply(&groups);
@@ -163,6 +166,9 @@ impl Stage for Training<'_> {
         let due = step % self.config.eval.every == 0 || step >= self.steps() || stop.is_some();
         let evaluation = (due && self.config.eval.tasks > 0)
             .then(|| timings.phase("eval", || evaluate::evaluate(self.config, self.chat, &*self.learner)));
+        if let Some(reason) = evaluation.as_ref().and_then(|evaluation| rollout::unplayable(&evaluation.sampled)) {
+            return Err(reason);
+        }
         record.eval = evaluation.as_ref().map(|evaluation| evaluation.stats);
         Ok(Report {
             metrics: serde_json::to_value(&record).map_err(|error| error.to_string())?,

@@ -123,6 +123,9 @@ impl Stage for WarmStart<'_> {
                 ));
             }
             let tokens: usize = self.rows.iter().map(Sequence::response_tokens).sum();
+            if tokens == 0 {
+                return Err("the expert said nothing: no prompt fits into rollout.max-context-tokens".into());
+            }
             let metrics = json!({ "step": 0, "warm": { "episodes": self.rows.len(), "response_tokens": tokens } });
             return Ok(Report { metrics, view: format!("{} expert episodes", self.rows.len()), ..Report::default() });
         }

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use super::CliError;
+use super::{CliError, root};
 use crate::chat::{Chat, Script, Tokens};
-use crate::config::Input;
-use crate::experiment::{ModelConfig, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock};
+use crate::config::{Diagnostics, Folder, Input, Reader};
+use crate::experiment::{ModelConfig, Outside, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock};
 use crate::policy::{self, Expert, Shape, Tokenizer, Transformer, Uniform, Voice, Weights};
-use crate::record::{Disk, RunDir, RunError, checkpoint};
+use crate::record::{Disk, RunDir, RunError, State, checkpoint, reader};
+use crate::rng::Stream;
+use crate::trajectory::Split;
 
 /// Added to the mean square in the norms of a model made here.
 const NORM_EPSILON: f64 = 1e-6;
@@ -24,7 +26,8 @@ impl Agent {
         match &config.model {
             ModelConfig::Tiny(tiny) => {
                 let Input(text) = &tiny.tokenizer;
-                let tokenizer = Tokenizer::from_json(text).map_err(CliError::Agent)?;
+                let tokenizer =
+                    Tokenizer::from_json(text).map_err(|error| CliError::Agent(format!("model.tokenizer: {error}")))?;
                 let seed = match &config.warm_start {
                     WarmStartConfig::Expert(warm) => warm.seed,
                     WarmStartConfig::None(_) => config.seed,
@@ -33,6 +36,7 @@ impl Agent {
                 Ok(Self { tokenizer, weights })
             }
             ModelConfig::Pretrained(pretrained) => {
+                unchanged(&pretrained.path)?;
                 let (weights, text) = policy::read_folder(&pretrained.path.path).map_err(CliError::Input)?;
                 let tokenizer = Tokenizer::from_json(&text).map_err(CliError::Input)?;
                 Ok(Self { tokenizer, weights })
@@ -51,15 +55,47 @@ impl Agent {
         Ok(Transformer::new(weights, device, threads(config)))
     }
 
-    /// Weights in a checkpoint of the run in the folder `run`: its newest.
+    /// Weights in the newest checkpoint of the run in the folder `run`: a finished run's last, or none.
     pub(super) fn checkpoint(&self, disk: &Disk, run: &Path) -> Result<Weights, CliError> {
+        let corrupt = |what: String| RunError::Corrupt { path: run.to_owned(), what };
         let found = checkpoint::latest(disk, run)?;
-        let missing = || RunError::Corrupt { path: run.to_owned(), what: "it has no checkpoint with weights".into() };
-        let files = found.checkpoint.ok_or_else(missing)?.files;
-        let (_, bytes) = files.iter().find(|(name, _)| name == "model.safetensors").ok_or_else(missing)?;
-        let corrupt = |what| RunError::Corrupt { path: run.to_owned(), what };
+        let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;
+        let summary = reader::summary(disk, run)?;
+        // Another checkpoint than the one asked for would be other numbers under the same name.
+        if let Some(warning) = found.warnings.into_iter().next() {
+            return Err(corrupt(warning).into());
+        }
+        if summary.state == State::Done && newest.step != summary.step {
+            return Err(corrupt(format!("the checkpoint of its last step, {}, is missing", summary.step)).into());
+        }
+        let weights = newest.files.iter().find(|(name, _)| name == "model.safetensors");
+        let (_, bytes) = weights.ok_or_else(|| corrupt("its checkpoint has no weights".into()))?;
         Ok(Weights::from_safetensors(self.weights.shape().clone(), bytes).map_err(corrupt)?)
     }
+
+    /// That the tokenizer can say everything that the tasks' first prompts do.
+    pub(super) fn check_tokenizer(&self, config: &ResolvedConfig) -> Result<(), CliError> {
+        let script = config.rollout.script();
+        for task in config.task.iter().chain(&config.eval.task) {
+            let episode = task.env.start(Split::Train, 0, Stream::new("tokenizer", 0, &[]));
+            let prompt = script.rules(&task.env.instruction()) + &script.turn(episode.as_ref(), 1, None);
+            if !self.tokenizer.covers(&prompt) {
+                let name = task.env.name();
+                return Err(CliError::Agent(format!("the tokenizer loses part of what {name} shows: {prompt:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// That a folder is still what the run's key was made from.
+fn unchanged(folder: &Folder) -> Result<(), CliError> {
+    let path = folder.path.display().to_string();
+    let found = Outside::new(&root()).folder(&path).map_err(|error| CliError::Input(format!("{path}: {error}")))?;
+    if found == folder.digest {
+        return Ok(());
+    }
+    Err(CliError::Input(format!("{path} has changed since the run was named: {} then, {found} now", folder.digest)))
 }
 
 fn shape(tiny: &Tiny, tokenizer: &Tokenizer) -> Shape {
@@ -106,5 +142,6 @@ impl Tokens for Tokenizer {
 
 /// The run that a directory holds.
 pub(super) fn locked(run: &RunDir) -> Result<Resolved, CliError> {
-    Ok(from_lock(&run.lock()?)?)
+    let corrupt = |error: Diagnostics| RunError::Corrupt { path: run.path().to_owned(), what: error.to_string() };
+    Ok(from_lock(&run.lock()?).map_err(corrupt)?)
 }

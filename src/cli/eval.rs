@@ -15,7 +15,7 @@ use crate::record::{Disk, RunDir, reader};
 /// A run or an experiment, and who plays.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Eval {
-    /// A run's directory or a unique prefix of its name; or else an experiment
+    /// An experiment; or else a run's directory, or a unique prefix of its name or id
     subject: String,
     /// `path=value`, for an experiment
     overrides: Vec<String>,
@@ -41,19 +41,26 @@ enum Player {
 impl Eval {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
-        let run = reader::find(&disk, &common.runs_dir, &self.subject).ok().map(|path| RunDir::open(&disk, &path));
+        let run = match experiment::exists(&self.subject, &root()) {
+            true => None,
+            false => Some(RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.subject)?)),
+        };
         let resolved = match &run {
             Some(run) if self.overrides.is_empty() => locked(run)?,
             Some(_) => {
-                return Err(CliError::Usage {
-                    message: format!("{} is a run: its config is fixed", self.subject),
-                    help: Some("overrides go with an experiment's name".into()),
-                });
+                return Err(usage(
+                    &format!("{} is a run: its config is fixed", self.subject),
+                    "overrides go with an experiment's name",
+                ));
             }
             None => experiment::resolve(&self.subject, &self.overrides, &root())?,
         };
+        if resolved.config.eval.tasks == 0 {
+            return Err(usage("eval.tasks is 0: there is nothing to play", "such as eval.tasks=256"));
+        }
         let agent = Agent::new(&resolved.config)?;
         let chat = agent.chat(&resolved.config)?;
+        agent.check_tokenizer(&resolved.config)?;
         let script = resolved.config.rollout.script();
         let evaluation = match self.player {
             Player::Uniform => play(&resolved, &chat, &uniform(&chat, &script)),
@@ -76,6 +83,10 @@ impl Eval {
         }
         Ok(())
     }
+}
+
+fn usage(message: &str, help: &str) -> CliError {
+    CliError::Usage { message: message.to_owned(), help: Some(help.to_owned()) }
 }
 
 fn play(resolved: &Resolved, chat: &Chat<'_>, policy: &dyn Policy) -> Evaluation {

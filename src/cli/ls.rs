@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::run::tell;
 use super::{CliError, Common, say};
 use crate::record::reader::{self, Summary};
 use crate::record::{Disk, State};
@@ -17,8 +18,9 @@ impl Ls {
             say(&Value::from(runs.iter().map(as_json).collect::<Vec<_>>()).to_string());
         } else {
             say(&table(&runs));
-            errors.iter().for_each(|error| say(&format!("! {error}")));
         }
+        let quiet = Common { json: false, ..common.clone() };
+        errors.iter().for_each(|error| tell(&quiet, &format!("left out: {error}")));
         Ok(())
     }
 }

@@ -21,10 +21,11 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        let resolved = match self.rest.split_first() {
-            Some((name, overrides)) if !name.contains('=') => experiment::resolve(name, overrides, &root())?,
-            _ => experiment::resolve_base(&self.rest, &root())?,
+        let (name, overrides) = match self.rest.split_first() {
+            Some((name, overrides)) if !name.contains('=') => (Some(name.as_str()), overrides),
+            _ => (None, self.rest.as_slice()),
         };
+        let resolved = experiment::resolve_rules(name, overrides, &root())?;
         let text =
             reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
         let config = &resolved.config;

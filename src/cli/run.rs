@@ -1,5 +1,6 @@
 //! `starpo run` and `starpo exec`: train, from wherever the run stands.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::agent::{Agent, expert, locked, threads};
 use super::{CliError, Common, root, say};
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
-use crate::policy::{Optimizer, Weights};
+use crate::policy::{self, Optimizer, Weights};
 use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, log, reader, signals};
 use crate::stage::{Ended, drive};
 use crate::train::Training;
@@ -49,8 +50,10 @@ impl Run {
         for short in &resolved.short_names {
             tell(common, &short.to_string());
         }
+        // What cannot work leaves no directory.
+        let agent = Agent::new(&resolved.config)?;
         let run = RunDir::open_or_create(&disk, &common.runs_dir, &name, &resolved.lock(), &resolved.canon)?;
-        carry_out(&disk, &run, &resolved, common)
+        carry_out(&disk, &run, &resolved, &agent, common)
     }
 }
 
@@ -58,24 +61,34 @@ impl Exec {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
-        carry_out(&disk, &run, &locked(&run)?, common)
+        let resolved = locked(&run)?;
+        let agent = Agent::new(&resolved.config)?;
+        carry_out(&disk, &run, &resolved, &agent, common)
     }
 }
 
 /// Takes a run from where it stands to its end, and says what came out.
-fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common) -> Result<(), CliError> {
+fn carry_out(
+    disk: &Disk,
+    run: &RunDir,
+    resolved: &Resolved,
+    agent: &Agent,
+    common: &Common,
+) -> Result<(), CliError> {
     tell(common, &format!("run {}  key {}  {}", resolved.id(), resolved.key, run.path().display()));
+    let config = &resolved.config;
+    let chat = agent.chat(config)?;
+    agent.check_tokenizer(config)?;
+    policy::device(&config.execution.device).map_err(CliError::Agent)?;
     let Some(begun) = run.begin(&facts(resolved))? else {
         return result(disk, run, resolved, common, "finished before");
     };
-    log::log_to(disk, run.path(), &resolved.config.execution.log)?;
+    log_to(disk, run, resolved)?;
     catch_signals()?;
-    let agent = Agent::new(&resolved.config)?;
-    let chat = agent.chat(&resolved.config)?;
     let weights = match begun.checkpoint {
         // The checkpoint has the weights of then.
         Some(_) => agent.weights.clone(),
-        None => match warm_start(disk, resolved, &agent, common) {
+        None => match warm_start(disk, resolved, agent, common) {
             Ok(weights) => weights,
             Err(CliError::Interrupted(signal)) => {
                 begun.attempt.interrupt(&format!("signal {signal}"))?;
@@ -87,12 +100,11 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common) ->
             }
         },
     };
-    log::log_to(disk, run.path(), &resolved.config.execution.log)?;
-    let mut learner = agent.learner(&resolved.config, weights)?;
-    let mut training = Training { config: &resolved.config, chat: &chat, learner: &mut learner, empty_steps: 0 };
-    let steps = resolved.config.train.steps;
-    let progress = progress(&resolved.name, &begun, steps, common);
-    let ended = drive(&mut training, begun, &resolved.config.execution, &progress);
+    log_to(disk, run, resolved)?;
+    let mut learner = agent.learner(config, weights)?;
+    let mut training = Training { config, chat: &chat, learner: &mut learner, empty_steps: 0 };
+    let progress = progress(&resolved.name, &begun, config.train.steps, common);
+    let ended = drive(&mut training, begun, &config.execution, &progress);
     progress.finish();
     match ended? {
         Ended::Done { .. } => result(disk, run, resolved, common, "finished"),
@@ -114,7 +126,7 @@ pub(super) fn warm_start(
     let run = RunDir::open_or_create(disk, &common.runs_dir, &id.to_string(), &resolved.lock(), &canon)?;
     if let Some(begun) = wait_for(&run, &id, resolved, common)? {
         tell(common, &format!("warm start {id}  {}", run.path().display()));
-        log::log_to(disk, run.path(), &resolved.config.execution.log)?;
+        log_to(disk, &run, resolved)?;
         catch_signals()?;
         let chat = agent.chat(&resolved.config)?;
         let mut learner = agent.learner(&resolved.config, agent.weights.clone())?;
@@ -181,6 +193,10 @@ fn progress(name: &str, begun: &Begun, steps: usize, common: &Common) -> Progres
     Progress::new(name, done, steps, common.quiet || common.json)
 }
 
+fn log_to(disk: &Disk, run: &RunDir, resolved: &Resolved) -> Result<(), CliError> {
+    Ok(log::log_to(disk, run.path(), &resolved.config.execution.log)?)
+}
+
 fn catch_signals() -> Result<(), CliError> {
     signals::catch().map_err(|error| CliError::Agent(format!("cannot catch signals: {error}")))
 }
@@ -188,12 +204,14 @@ fn catch_signals() -> Result<(), CliError> {
 /// What a finished run came to.
 fn result(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common, how: &str) -> Result<(), CliError> {
     let metrics = reader::metrics(disk, run.path())?;
-    let digest = reader::digest(disk, run.path())?;
+    let corrupt = |what: &str| RunError::Corrupt { path: run.path().to_owned(), what: what.to_owned() };
+    let digest = reader::digest(disk, run.path())?.ok_or_else(|| corrupt("it is done and has no result.kdl"))?;
+    let last = metrics.last().ok_or_else(|| corrupt("it is done and has no metrics.jsonl"))?;
     let evals: Vec<&Value> = metrics.iter().filter(|line| line["eval"].is_object()).collect();
     if common.json {
         say(&json!({
             "run": resolved.id().to_string(), "key": resolved.key.to_string(), "directory": run.path(),
-            "digest": digest, "first": evals.first(), "last": metrics.last(),
+            "digest": digest, "first": evals.first(), "last": last,
         })
         .to_string());
         return Ok(());
@@ -208,7 +226,7 @@ fn result(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common, how: 
         say(&success("after", last));
     }
     say(&format!("key        {}", resolved.key));
-    say(&format!("digest     {}", digest.as_deref().unwrap_or("-")));
+    say(&format!("digest     {digest}"));
     say(&format!("directory  {}", directory(run.path()).display()));
     Ok(())
 }
@@ -231,9 +249,9 @@ fn directory(path: &Path) -> PathBuf {
 }
 
 /// Something to know on the way: on standard error, unless `--quiet` or `--json`.
-#[expect(clippy::print_stderr, reason = "the command line talks here")]
 pub(super) fn tell(common: &Common, text: &str) {
     if !common.quiet && !common.json {
-        eprintln!("{text}");
+        // A closed standard error ends nothing.
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
     }
 }

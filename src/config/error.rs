@@ -7,6 +7,9 @@ use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use super::{Place, Source};
 
+/// Columns of the longest line that is shown in an excerpt.
+const LONGEST_LINE: usize = 4000;
+
 /// One mistake.
 #[derive(Debug)]
 pub struct Diagnostic {
@@ -78,11 +81,20 @@ impl Diagnostic {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
+    /// Where an excerpt is shown: the renderer gives up on lines of tens of thousands of columns.
+    fn excerpt(&self) -> Option<&Place> {
+        self.place().filter(|place| place.source.text.lines().all(|line| line.len() <= LONGEST_LINE))
+    }
+
+    /// The place in words, where there is no excerpt.
+    fn unshown(&self) -> Option<String> {
+        let place = self.place().filter(|_| self.excerpt().is_none())?;
+        Some(format!("at {}:{}:{}, in a text whose lines are too long to show", place.source.name, place.line(), place.column()))
+    }
+
     fn advice(&self) -> Option<String> {
-        match (self.elsewhere(), &self.help) {
-            (Some(elsewhere), Some(help)) => Some(format!("{elsewhere}\n{help}")),
-            (elsewhere, help) => elsewhere.or_else(|| help.clone()),
-        }
+        let parts: Vec<String> = [self.unshown(), self.elsewhere(), self.help.clone()].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("\n"))
     }
 
     fn json(&self) -> serde_json::Value {
@@ -116,11 +128,11 @@ impl miette::Diagnostic for Diagnostic {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.place().map(|place| &*place.source as &dyn SourceCode)
+        self.excerpt().map(|place| &*place.source as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let home = self.place()?;
+        let home = self.excerpt()?;
         let here = self.labels.iter().filter(|(place, _)| Arc::ptr_eq(&place.source, &home.source));
         Some(Box::new(here.map(|(place, label)| LabeledSpan::new_with_span(Some(label.clone()), place.span()))))
     }

@@ -223,7 +223,7 @@ impl<'a, 'l> Overrides<'a, 'l> {
             Kind::Bool | Kind::Int { .. } | Kind::Float | Kind::Choice(_) | Kind::Variant { .. }
                 if text.contains(',') || text.contains("..") =>
             {
-                let help = format!("a run has one; `starpo sweep … {}={text}` makes a run of each", assignment.typed);
+                let help = format!("a run takes one: start a run for each, such as `{}=…`", assignment.typed);
                 Err(error::several_values(&assignment.text_place, path).help(help))
             }
             _ => Ok(()),

@@ -134,8 +134,8 @@ impl Episode for Pull {
     }
 
     fn expert(&self, _: usize) -> Option<Advice> {
-        let (safe, risky, better) = (&self.arms[1 - self.risky], &self.arms[self.risky], self.better());
-        let thought = format!("{safe} is safe, {risky} is a gamble; {} pays more on average", self.arms[better]);
+        let better = self.better();
+        let thought = format!("{} pays more on average", self.arms[better]);
         (!self.pulled).then(|| Advice { thought, actions: vec![better] })
     }
 }

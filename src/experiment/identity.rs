@@ -31,7 +31,7 @@ const WARM_START: &[&str] = &[
     "model",
     "numerics",
     "rollout.action-separator",
-    "rollout.format\t",
+    "rollout.format",
     "rollout.instruction",
     "rollout.max-",
     "rollout.show-reward",

@@ -98,7 +98,7 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
     let overrides: Vec<String> = named("override").filter_map(first_text).map(str::to_owned).collect();
     let mut resolved = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs)?;
     resolved.name = Some(argument("experiment")?.to_owned());
-    let run = finish(resolved, &overrides, true)?;
+    let run = finish(resolved, &overrides)?;
     let key = argument("key")?;
     if run.key.to_string() != key {
         let message = format!("the lock's key is {key}, this program computes {}", run.key);

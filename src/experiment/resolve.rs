@@ -40,6 +40,33 @@ pub fn resolve(name_or_path: &str, overrides: &[String], root: &Path) -> Result<
 /// # Errors
 /// Every mistake in its documents and in the overrides.
 pub fn resolve_with(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
+    let resolved = resolve_values(name_or_path, overrides, reader)?;
+    let task = rules::no_task(&resolved.tree);
+    Diagnostics::check(rules::objections(&resolved.tree, &resolved.config).into_iter().chain(task).collect())?;
+    Ok(resolved)
+}
+
+/// Whether `name_or_path` says an experiment.
+#[must_use]
+pub fn exists(name_or_path: &str, root: &Path) -> bool {
+    name_or_path.ends_with(".kdl")
+        || Outside::new(root).list("experiments").contains(&format!("experiments/{name_or_path}.kdl"))
+}
+
+/// The values of an experiment, or of `configs/base.kdl` alone, for `replay`: which needs no task, reads only some sections,
+/// and has its own word on what they mean for recorded episodes.
+///
+/// # Errors
+/// Every mistake in the documents and in the overrides.
+pub fn resolve_rules(name_or_path: Option<&str>, overrides: &[String], root: &Path) -> Result<Resolved, Diagnostics> {
+    let reader = Outside::new(root);
+    match name_or_path {
+        Some(name) => resolve_values(name, overrides, &reader),
+        None => finish(config::resolve(FIELDS, &Top::Part("configs/base.kdl"), overrides, &reader)?, overrides),
+    }
+}
+
+fn resolve_values(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
     let path = if name_or_path.ends_with(".kdl") {
         name_or_path.to_owned()
     } else {
@@ -50,28 +77,14 @@ pub fn resolve_with(name_or_path: &str, overrides: &[String], reader: &dyn Reade
         }
         path
     };
-    let resolved = config::resolve(FIELDS, &Top::Experiment(&path), overrides, reader)?;
-    finish(resolved, overrides, true)
+    finish(config::resolve(FIELDS, &Top::Experiment(&path), overrides, reader)?, overrides)
 }
 
-/// Resolves `configs/base.kdl` alone, which names no task: what `replay` goes by without an experiment.
-///
 /// # Errors
-/// Every mistake in it and in the overrides.
-pub fn resolve_base(overrides: &[String], root: &Path) -> Result<Resolved, Diagnostics> {
-    let reader = Outside::new(root);
-    let resolved = config::resolve(FIELDS, &Top::Part("configs/base.kdl"), overrides, &reader)?;
-    finish(resolved, overrides, false)
-}
-
-pub(super) fn finish(
-    resolved: config::Resolved,
-    overrides: &[String],
-    runnable: bool,
-) -> Result<Resolved, Diagnostics> {
+/// Rules that the values break.
+pub(super) fn finish(resolved: config::Resolved, overrides: &[String]) -> Result<Resolved, Diagnostics> {
     let config::Resolved { name, body, short_names } = resolved;
-    let task = if runnable { rules::no_task(&body) } else { None };
-    Diagnostics::check(rules::broken(&body).into_iter().chain(task).collect())?;
+    Diagnostics::check(rules::broken(&body))?;
     let canon = config::canonical(FIELDS, &body, COMPONENTS);
     Ok(Resolved {
         name: name.unwrap_or_else(|| "base".to_owned()),

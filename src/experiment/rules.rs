@@ -1,13 +1,8 @@
 //! What several values of an experiment must be together.
 
-use super::FIELDS;
+use super::{FIELDS, ResolvedConfig};
 use crate::config::tree::{Body, Form, Tree, find};
 use crate::config::{Diagnostic, Value};
-
-/// Scores that need several members to differ.
-const SPREADS: &[&str] = &["reward-std", "reward-variance", "entropy-std"];
-/// Scores that may be below zero.
-const SIGNED: &[&str] = &["reward-mean", "reward-sum"];
 
 /// The rules that a tree breaks.
 pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
@@ -15,12 +10,20 @@ pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
     rules.model();
     rules.device();
     rules.rollout();
-    rules.filter();
-    for list in ["task", "eval.task"] {
-        let mut index = 0;
-        while rules.at(&format!("{list}.{index}")).is_some() {
-            rules.task(&format!("{list}.{index}"));
-            index += 1;
+    rules.found
+}
+
+/// What components object to in a run whose values are sound one by one. `replay` has its own word on filters.
+pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic> {
+    let mut rules = Rules { body, found: Vec::new() };
+    if let Some(objection) = config.filter.objection(config.rollout.group_size) {
+        rules.demand(false, "filter", &objection, "choose another score or mass, or larger groups");
+    }
+    for (list, tasks) in [("task", &config.task), ("eval.task", &config.eval.task)] {
+        for (index, task) in tasks.iter().enumerate() {
+            if let Err(objection) = task.env.feasible() {
+                rules.demand(false, &format!("{list}.{index}"), &objection, "no task can be made of these values");
+            }
         }
     }
     rules.found
@@ -64,13 +67,6 @@ impl<'t> Rules<'t> {
         }
     }
 
-    fn list(&self, path: &str) -> Option<Vec<Value>> {
-        match self.at(path).map(Tree::value) {
-            Some(Value::List(items)) => Some(items),
-            _ => None,
-        }
-    }
-
     fn demand(&mut self, holds: bool, path: &str, message: &str, help: &str) {
         if !holds {
             self.found.push(Diagnostic::rule(self.at(path).and_then(|tree| tree.place.as_ref()), message, help));
@@ -103,41 +99,5 @@ impl<'t> Rules<'t> {
         let [Some(response), Some(context)] = all else { return };
         let message = format!("a response of {response} tokens leaves no room for a prompt in a context of {context}");
         self.demand(response < context, "rollout.max-response-tokens", &message, "it must be below max-context-tokens");
-    }
-
-    fn filter(&mut self) {
-        let Some(score) = self.name("filter.score") else { return };
-        let alone = self.int("rollout.group-size") == Some(1) && SPREADS.contains(&score);
-        let help = "set rollout.group-size to 2 or more, or score by something else";
-        self.demand(!alone, "filter.score", &format!("\"{score}\" of a group of one is always 0"), help);
-        let signed = self.name("filter.mass") == Some("linear") && SIGNED.contains(&score);
-        let message = format!("\"{score}\" may be negative, and then linear mass has no share");
-        self.demand(!signed, "filter.mass", &message, "use mass \"softmax\"");
-    }
-
-    fn task(&mut self, task: &str) {
-        if self.name(task) != Some("sokoban") {
-            return;
-        }
-        let size = format!("{task}.size");
-        if let Some(sides) = self.list(&size) {
-            self.demand(sides.len() == 2, &size, "size has two numbers: rows and columns", "such as `size 6 6`");
-            if let ([Value::Int(rows), Value::Int(columns)], Some(boxes)) =
-                (sides.as_slice(), self.int(&format!("{task}.boxes")))
-            {
-                let most = (rows - 3) * ((columns - 2) / 3);
-                let message = format!("{rows} x {columns} has no room for {boxes} boxes");
-                let help = format!("the outer cells are walls: this size holds up to {most} boxes");
-                self.demand(boxes <= most, &size, &message, &help);
-            }
-        }
-        let symbols = format!("{task}.symbols");
-        if let Some(all) = self.list(&symbols) {
-            let single = |value: &Value| matches!(value, Value::Text(text) if text.chars().count() == 1);
-            let distinct = (1..all.len()).all(|index| !all[..index].contains(&all[index]));
-            let message = "symbols are seven different single characters";
-            let help = "wall, floor, target, box on target, box, player, player on target";
-            self.demand(all.len() == 7 && distinct && all.iter().all(single), &symbols, message, help);
-        }
     }
 }

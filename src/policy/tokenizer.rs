@@ -26,7 +26,12 @@ impl Tokenizer {
         inner.set_encode_special_tokens(true);
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|e| format!("not a tokenizer: {e}"))?;
-        Ok(Self { inner })
+        let tokenizer = Self { inner };
+        let (ids, tokens) = (tokenizer.vocab(), tokenizer.inner.get_vocab_size(true));
+        if ids != tokens {
+            return Err(format!("its {tokens} tokens do not have the ids 0 to {}: the highest is {}", tokens - 1, ids - 1));
+        }
+        Ok(tokenizer)
     }
 
     /// The ids of a text. None of them is special: the names of special tokens are text like any other, and none are
@@ -37,6 +42,13 @@ impl Tokenizer {
     #[must_use]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         self.inner.encode_fast(text, false).expect("the tokenizer covers all text").get_ids().to_vec()
+    }
+
+    /// Whether a text survives encoding and decoding.
+    #[must_use]
+    pub fn covers(&self, text: &str) -> bool {
+        let ids = self.inner.encode_fast(text, false).map(|encoding| encoding.get_ids().to_vec());
+        ids.is_ok_and(|ids| self.inner.decode(&ids, false).is_ok_and(|decoded| decoded == text))
     }
 
     /// The text of ids, special tokens by their names. Bytes that are no UTF-8 become `�`.

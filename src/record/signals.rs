@@ -1,6 +1,7 @@
 //! Signals: the first asks the run to end in order, the second ends the process at once.
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
@@ -11,11 +12,18 @@ static RECEIVED: AtomicUsize = AtomicUsize::new(0);
 /// Whether the next one ends the process.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Catches SIGINT, SIGTERM and SIGUSR1 (which schedulers send ahead of a time limit) from now on. Once a process.
+/// Catches SIGINT, SIGTERM and SIGUSR1 (which schedulers send ahead of a time limit) from now on. Further calls do nothing.
 ///
 /// # Errors
 /// The system's.
 pub fn catch() -> io::Result<()> {
+    static CAUGHT: OnceLock<Result<(), io::ErrorKind>> = OnceLock::new();
+    // Registered twice, the first signal would end the process.
+    let caught = CAUGHT.get_or_init(|| register().map_err(|error| error.kind()));
+    (*caught).map_err(io::Error::from)
+}
+
+fn register() -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGUSR1] {
         // In this order: a signal must find the door still closed that it opens for the next.
         flag::register_conditional_shutdown(signal, i32::from(exit_code(signal)), &ARMED)?;

@@ -73,12 +73,6 @@ impl Timings {
         self.tokens as f64 / self.step_began.elapsed().as_secs_f64().max(1e-9)
     }
 
-    /// Seconds since the attempt began.
-    #[must_use]
-    pub fn seconds(&self) -> f64 {
-        self.began.elapsed().as_secs_f64()
-    }
-
     /// Seconds that `steps` more steps will take, at the mean pace of this attempt; none before its first step ended.
     #[must_use]
     pub fn seconds_left(&self, steps: usize) -> Option<f64> {

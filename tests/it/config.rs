@@ -76,7 +76,7 @@ fn every_experiment_resolves() {
     for (path, _) in EMBEDDED.iter().filter(|(path, _)| path.starts_with("experiments/")) {
         experiment::resolve(path, &[], root()).unwrap();
     }
-    assert!(experiment::resolve_base(&strings(&["filter=top-p", "filter.value=0.5"]), root()).is_ok());
+    assert!(experiment::resolve_rules(None, &strings(&["filter=top-p", "filter.value=0.5"]), root()).is_ok());
 }
 
 #[test]
