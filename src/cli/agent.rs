@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{CliError, root};
-use crate::chat::{Chat, Script, Tokens};
+use crate::chat::{Chat, Script};
 use crate::config::{Diagnostics, Folder, Input, Reader};
 use crate::experiment::{ModelConfig, Outside, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock};
 use crate::policy::{self, Expert, Shape, Tokenizer, Transformer, Uniform, Voice, Weights};
@@ -124,20 +124,6 @@ pub(super) fn uniform<'a>(chat: &'a Chat<'a>, script: &'a Script) -> Uniform<'a>
 
 fn voice<'a>(chat: &'a Chat<'a>) -> Voice<'a> {
     Voice::new(|text: &str| chat.continuation(text), chat.end())
-}
-
-impl Tokens for Tokenizer {
-    fn encode(&self, text: &str) -> Vec<u32> {
-        Tokenizer::encode(self, text)
-    }
-
-    fn decode(&self, ids: &[u32]) -> String {
-        Tokenizer::decode(self, ids)
-    }
-
-    fn special(&self, name: &str) -> Option<u32> {
-        Tokenizer::special(self, name)
-    }
 }
 
 /// The run that a directory holds.

@@ -89,7 +89,8 @@ impl Diagnostic {
     /// The place in words, where there is no excerpt.
     fn unshown(&self) -> Option<String> {
         let place = self.place().filter(|_| self.excerpt().is_none())?;
-        Some(format!("at {}:{}:{}, in a text whose lines are too long to show", place.source.name, place.line(), place.column()))
+        let at = format!("at {}:{}:{}", place.source.name, place.line(), place.column());
+        Some(format!("{at}, in a text whose lines are too long to show"))
     }
 
     fn advice(&self) -> Option<String> {

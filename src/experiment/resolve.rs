@@ -53,8 +53,8 @@ pub fn exists(name_or_path: &str, root: &Path) -> bool {
         || Outside::new(root).list("experiments").contains(&format!("experiments/{name_or_path}.kdl"))
 }
 
-/// The values of an experiment, or of `configs/base.kdl` alone, for `replay`: which needs no task, reads only some sections,
-/// and has its own word on what they mean for recorded episodes.
+/// The values of an experiment, or of `configs/base.kdl` alone, for `replay`: which needs no task, reads only some
+/// sections, and has its own word on what they mean for recorded episodes.
 ///
 /// # Errors
 /// Every mistake in the documents and in the overrides.

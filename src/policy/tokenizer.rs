@@ -9,8 +9,8 @@ use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer
 /// Special tokens of a trained tokenizer, with ids from 0.
 const SPECIAL: [&str; 3] = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 
-/// What merges stay within: a tag, the bars between actions, a word with its space, or one character, so that board symbols and digits stay
-/// tokens of their own.
+/// What merges stay within: a tag, the bars between actions, a word with its space, or one character, so that board
+/// symbols and digits stay tokens of their own.
 const PIECES: &str = r"</?think>|</?answer>| ?\|\|| ?[A-Z]?[a-z]+|[\s\S]";
 
 /// A tokenizer.
@@ -29,7 +29,7 @@ impl Tokenizer {
         let tokenizer = Self { inner };
         let (ids, tokens) = (tokenizer.vocab(), tokenizer.inner.get_vocab_size(true));
         if ids != tokens {
-            return Err(format!("its {tokens} tokens do not have the ids 0 to {}: the highest is {}", tokens - 1, ids - 1));
+            return Err(format!("its {tokens} tokens do not have the ids from 0 on: the highest is {}", ids - 1));
         }
         Ok(tokenizer)
     }
@@ -71,6 +71,20 @@ impl Tokenizer {
     #[must_use]
     pub fn vocab(&self) -> usize {
         self.inner.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
+    }
+}
+
+impl crate::chat::Tokens for Tokenizer {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        Tokenizer::encode(self, text)
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        Tokenizer::decode(self, ids)
+    }
+
+    fn special(&self, name: &str) -> Option<u32> {
+        Tokenizer::special(self, name)
     }
 }
 

@@ -12,7 +12,8 @@ static RECEIVED: AtomicUsize = AtomicUsize::new(0);
 /// Whether the next one ends the process.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Catches SIGINT, SIGTERM and SIGUSR1 (which schedulers send ahead of a time limit) from now on. Further calls do nothing.
+/// Catches SIGINT, SIGTERM and SIGUSR1 (which schedulers send ahead of a time limit) from now on. Further
+/// calls do nothing.
 ///
 /// # Errors
 /// The system's.

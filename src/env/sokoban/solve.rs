@@ -71,9 +71,9 @@ fn live(room: &Room) -> Vec<bool> {
     live
 }
 
-/// What the next push of a plan does: `box 2 3 to 4 1 Down Left; push Left from 2 4; at 1 4 Down`. Where the box ends up
-/// and in which directions that is, where to stand, where the player is and in which directions that place lies. None for
-/// an empty plan.
+/// What the next push of a plan does: `box 2 3 to 4 1 Down Left; push Left from 2 4; at 1 4 Down`. Where the box ends
+/// up and in which directions that is, where to stand, where the player is and in which directions that place lies. None
+/// for an empty plan.
 pub(super) fn thought(room: &Room, state: &State, plan: &[Direction]) -> Option<String> {
     let (mut at, mut push, mut end) = (state.clone(), None, 0);
     for &direction in plan {
@@ -88,7 +88,9 @@ pub(super) fn thought(room: &Room, state: &State, plan: &[Direction]) -> Option<
     let (from, direction): (usize, Direction) = push?;
     let stand = room.next(from, direction.opposite());
     let bare = |cell| room.shape.bare(cell);
-    let toward = |from, to| room.shape.toward(from, to).into_iter().map(|d| format!(" {}", d.name())).collect::<String>();
+    let toward = |from, to| -> String {
+        room.shape.toward(from, to).into_iter().map(|direction| format!(" {}", direction.name())).collect()
+    };
     Some(format!(
         "box {} to {}{}; push {} from {}; at {}{}",
         bare(from),
