@@ -142,6 +142,8 @@ fn rules() {
 task \"sokoban\" { size 5 5; boxes 9 }
 task \"sokoban\" { symbols \"#\" \"#\" }";
     shows("rule-sokoban", &["rule"; 3], body(boards, &[]));
+    shows("rule-bandit", &["rule"], body("task \"bandit\" { low 0.25 }", &[]));
+    shows("rule-filter", &["rule"], body("", &["filter=top-p", "rollout.group-size=1"]));
 }
 
 #[test]
