@@ -303,7 +303,8 @@ fn read(config: &RolloutConfig, chat: &Chat<'_>, response: &[u32]) -> Reply {
 pub fn unplayable(groups: &[Group]) -> Option<String> {
     let group = groups.iter().find(|group| group.members.iter().any(|member| member.turns.is_empty()))?;
     let Task { env, index, .. } = &group.task;
-    Some(format!("the first prompt of {env} task {index} leaves no room for an answer: raise rollout.max-context-tokens"))
+    let what = format!("the first prompt of {env} task {index} leaves no room for an answer");
+    Some(format!("{what}: raise rollout.max-context-tokens"))
 }
 
 /// What a step's episodes were like. Field paths are metric names.

@@ -72,8 +72,8 @@ fn live(room: &Room) -> Vec<bool> {
 }
 
 /// What the next push of a plan does: `box 2 3 to 4 1 Down Left; push Left from 2 4; at 1 4 Down`. Where the box ends
-/// up and in which directions that is, where to stand, where the player is and in which directions that place lies. None
-/// for an empty plan.
+/// up and in which directions that is, where to stand, where the player is and in which directions that place lies.
+/// None for an empty plan.
 pub(super) fn thought(room: &Room, state: &State, plan: &[Direction]) -> Option<String> {
     let (mut at, mut push, mut end) = (state.clone(), None, 0);
     for &direction in plan {
