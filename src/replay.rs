@@ -116,7 +116,11 @@ pub fn replay(text: &str, rules: &Rules<'_>) -> Result<Replay, ReplayError> {
         return Err(ReplayError::Rule(objection));
     }
     if let Some(group) = groups.iter().find(|group| !group.scores().iter().all(|score| score.is_finite())) {
-        return Err(ReplayError::Rule(format!("the scores of group {} are not finite: {:?}", group.id, group.scores())));
+        return Err(ReplayError::Rule(format!(
+            "the scores of group {} are not finite: {:?}",
+            group.id,
+            group.scores()
+        )));
     }
     let outcome = rules.filter.apply(&groups);
     let kept: Vec<&Group> = outcome.kept.iter().map(|index| &groups[*index]).collect();

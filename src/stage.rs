@@ -122,7 +122,7 @@ pub fn drive(
         }
         let last = step >= stage.steps() || report.stop.is_some();
         let signal = signals::interrupted();
-        if last || signal.is_some() || step % execution.checkpoint_every == 0 {
+        if last || signal.is_some() || step.is_multiple_of(execution.checkpoint_every) {
             let (files, counters) = timings.phase("save", || stage.save());
             let counters = json!({ "stage": counters, "stop": report.stop, "metrics": report.metrics });
             timings.phase("checkpoint", || attempt.save_checkpoint(step, files, counters, execution.checkpoints))?;

@@ -163,7 +163,7 @@ impl Stage for Training<'_> {
             _ => train_step(self.config, self.chat, self.learner, step, timings)?,
         };
         let stop = self.stop(&record);
-        let due = step % self.config.eval.every == 0 || step >= self.steps() || stop.is_some();
+        let due = step.is_multiple_of(self.config.eval.every) || step >= self.steps() || stop.is_some();
         let evaluation = (due && self.config.eval.tasks > 0)
             .then(|| timings.phase("eval", || evaluate::evaluate(self.config, self.chat, &*self.learner)));
         if let Some(reason) = evaluation.as_ref().and_then(|evaluation| rollout::unplayable(&evaluation.sampled)) {

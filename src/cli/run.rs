@@ -68,13 +68,7 @@ impl Exec {
 }
 
 /// Takes a run from where it stands to its end, and says what came out.
-fn carry_out(
-    disk: &Disk,
-    run: &RunDir,
-    resolved: &Resolved,
-    agent: &Agent,
-    common: &Common,
-) -> Result<(), CliError> {
+fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, common: &Common) -> Result<(), CliError> {
     tell(common, &format!("run {}  key {}  {}", resolved.id(), resolved.key, run.path().display()));
     let config = &resolved.config;
     let chat = agent.chat(config)?;
