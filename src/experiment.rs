@@ -247,6 +247,8 @@ section! {
         pub mini_batch: usize where 1..=1000000,
         /// Peak learning rate.
         pub learning_rate: f64 where 0.0..=1.0,
+        /// How the learning rate changes over the run.
+        pub schedule: Schedule,
         /// Decay of the first moment.
         pub beta1: f64 where 0.0..=0.9999999,
         /// Decay of the second moment.
@@ -257,6 +259,27 @@ section! {
         pub weight_decay: f64 where 0.0..=1.0,
         /// Bound on the gradient's global norm.
         pub clip_norm: f64 where 0.0..=1e12,
+    }
+}
+
+choice! {
+    /// A learning rate over the steps of a run.
+    pub enum Schedule {
+        /// The same at every step.
+        "constant" => Constant,
+        /// Falls in a straight line, and would be 0 one step after the last.
+        "linear" => Linear,
+    }
+}
+
+impl Schedule {
+    /// The share of the peak at step `step` (from 1) of `steps`.
+    #[must_use]
+    pub fn share(self, step: usize, steps: usize) -> f64 {
+        match self {
+            Self::Constant => 1.0,
+            Self::Linear => 1.0 - (step - 1) as f64 / steps.max(step) as f64,
+        }
     }
 }
 
@@ -295,5 +318,16 @@ section! {
         (local) pub checkpoints: usize where 1..=1000,
         /// What the run's log holds: a `tracing` filter.
         (local) pub log: String,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Schedule;
+
+    #[test]
+    fn rates_over_a_run() {
+        assert_eq!([1, 3, 4].map(|step| Schedule::Linear.share(step, 4)), [1.0, 0.5, 0.25]);
+        assert_eq!(Schedule::Constant.share(4, 4), 1.0);
     }
 }

@@ -87,7 +87,7 @@ pub fn train_step(
         update: &config.update,
         objective: &config.objective,
         temperature: config.rollout.sampling.temperature,
-        learning_rate: config.update.learning_rate,
+        learning_rate: config.update.learning_rate * config.update.schedule.share(step, config.train.steps),
     };
     let updated = timings.phase("update", || update(&rules, &batch, learner)).map_err(|error| error.to_string())?;
 

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use starpo::advantage::grpo::grpo;
 use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
 use starpo::batch::Batch;
-use starpo::experiment::UpdateConfig;
+use starpo::experiment::{Schedule, UpdateConfig};
 use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Outcome, Score, TopP};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
 use starpo::objective::{AggregateConfig, Clip, ObjectiveConfig, Ppo, Tokens};
@@ -385,6 +385,7 @@ fn learn(
         epochs,
         mini_batch,
         learning_rate: 0.1,
+        schedule: Schedule::Constant,
         beta1: 0.9,
         beta2: 0.999,
         epsilon: 1e-8,
