@@ -62,6 +62,13 @@ impl Exec {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
         let resolved = locked(&run)?;
+        if resolved.id().to_string() != run.name() {
+            // A warm start's lock is that of the run which asked for it first.
+            return Err(CliError::Usage {
+                message: format!("{} is a warm start, or has been renamed from {}", run.name(), resolved.id()),
+                help: Some("a warm start is made by any run that asks for it".to_owned()),
+            });
+        }
         let agent = Agent::new(&resolved.config)?;
         carry_out(&disk, &run, &resolved, &agent, common)
     }
