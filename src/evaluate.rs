@@ -9,9 +9,6 @@ use crate::rollout::{self, RolloutStats};
 use crate::stats;
 use crate::trajectory::{Group, Trajectory};
 
-/// Version of what an evaluation plays; part of every run's key.
-pub const EPOCH: u32 = 1;
-
 /// What one pass over the panel gave. Field paths are metric names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PassStats {

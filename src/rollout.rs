@@ -9,9 +9,6 @@ use crate::rng::Stream;
 use crate::stats;
 use crate::trajectory::{End, Group, Limit, Reply, Sequence, Split, Task, Trajectory, Turn};
 
-/// Version of how episodes are played; part of every run's key.
-pub const EPOCH: u32 = 1;
-
 /// An episode to play: its task, and the randomness of everything that is not the task.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
