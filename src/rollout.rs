@@ -281,7 +281,7 @@ impl<'a> Running<'a> {
 
     fn finish(self) -> Trajectory {
         let end = self.end.unwrap_or(End::Truncated(Limit::Turns));
-        Trajectory { member: self.plan.member, turns: self.turns, sequences: vec![self.sequence], end }
+        Trajectory { member: self.plan.member, turns: self.turns, sequences: vec![self.sequence], baseline: None, end }
     }
 }
 

@@ -54,6 +54,8 @@ pub struct Trajectory {
     pub turns: Vec<Turn>,
     /// The rows that the learner sees: one for a full-context episode.
     pub sequences: Vec<Sequence>,
+    /// Score of a greedy episode of the same task (ReMax), where one was played.
+    pub baseline: Option<f64>,
     pub end: End,
 }
 
@@ -122,6 +124,10 @@ pub struct Sequence {
     pub logprobs: Vec<f32>,
     /// Entropies (nats) of the distributions sampled from, flat over the response tokens.
     pub entropies: Vec<f32>,
+    /// Log-probabilities under the frozen reference, flat over the response tokens; empty without one.
+    pub reference: Vec<f32>,
+    /// A critic's values, flat over the response tokens; empty without one.
+    pub values: Vec<f32>,
 }
 
 impl Sequence {

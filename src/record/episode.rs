@@ -1,8 +1,7 @@
 //! Episode records, `starpo.episode/1`: one episode a line of JSON, ids and numbers as they were sampled.
 //!
 //! Writing is deterministic: fields in one order, floats as the shortest text that reads back to the same bits (f32
-//! ones as f32). What a trajectory does not hold (values, reference and new log-probs) is null; a recorded file may
-//! hold it. A turn without actions reads back as [`Malformed::Tags`], whichever kind it was: the text tells them apart.
+//! ones as f32). What a trajectory does not hold (such as new log-probs) is null; a recorded file may hold it. A turn without actions reads back as [`Malformed::Tags`], whichever kind it was: the text tells them apart.
 
 mod field;
 
@@ -228,7 +227,7 @@ impl EpisodeRecord {
             turns,
             end: trajectory.end,
             window: if trajectory.sequences.len() > 1 { Window::SingleTurn } else { Window::Full },
-            baseline: None,
+            baseline: trajectory.baseline,
         }
     }
 
@@ -263,11 +262,13 @@ impl EpisodeRecord {
                 sequence.turns.push(row + index);
                 sequence.logprobs.extend(turn.logprobs.iter().flatten());
                 sequence.entropies.extend(turn.entropies.iter().flatten());
+                sequence.reference.extend(turn.ref_logprobs.iter().flatten());
+                sequence.values.extend(turn.values.iter().flatten());
             }
             sequences.push(sequence);
         }
         let turns = self.turns.iter().map(TurnRecord::turn).collect();
-        Trajectory { member: self.member, turns, sequences, end: self.end }
+        Trajectory { member: self.member, turns, sequences, baseline: self.baseline, end: self.end }
     }
 
     /// The field that does not fit the others, and why.
@@ -327,6 +328,8 @@ impl TurnRecord {
         let recorded = |flat: &[f32]| (flat.len() == sequence.response_tokens()).then(|| flat[tokens.clone()].to_vec());
         self.logprobs = recorded(&sequence.logprobs);
         self.entropies = recorded(&sequence.entropies);
+        self.ref_logprobs = recorded(&sequence.reference).filter(|_| !sequence.reference.is_empty());
+        self.values = recorded(&sequence.values).filter(|_| !sequence.values.is_empty());
     }
 
     fn turn(&self) -> Turn {

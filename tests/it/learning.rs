@@ -181,9 +181,15 @@ fn group(id: usize, scores: &[f64], lengths: &[usize]) -> Group {
     let member = |(member, (score, length)): (usize, (&f64, &usize))| {
         let logprobs: Vec<f32> = (0..*length).map(|token| -0.5 - 0.25 * token as f32).collect();
         let tokens = (0..=*length as u32).collect();
-        let sequence =
-            Sequence { tokens, turns: vec![0], responses: vec![1..1 + length], entropies: logprobs.clone(), logprobs };
-        Trajectory { member, turns: vec![turn(*score)], sequences: vec![sequence], end: End::Solved }
+        let sequence = Sequence {
+            tokens,
+            turns: vec![0],
+            responses: vec![1..1 + length],
+            entropies: logprobs.clone(),
+            logprobs,
+            ..Sequence::default()
+        };
+        Trajectory { member, turns: vec![turn(*score)], sequences: vec![sequence], baseline: None, end: End::Solved }
     };
     Group { id, task: task(), members: scores.iter().zip(lengths).enumerate().map(member).collect() }
 }

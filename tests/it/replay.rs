@@ -422,9 +422,12 @@ fn trajectory() -> impl Strategy<Value = Trajectory> {
             sequence.turns.push(index);
             sequence.logprobs.extend(sampled.iter().map(|(_, logprob, _)| logprob));
             sequence.entropies.extend(sampled.iter().map(|(_, _, entropy)| entropy));
+            sequence.reference.extend(sampled.iter().map(|(_, logprob, _)| logprob * 0.5));
+            sequence.values.extend(sampled.iter().map(|(_, _, entropy)| entropy * 0.5));
             turns.push(turn);
         }
-        Trajectory { member, turns, sequences: vec![sequence], end: End::NAMES[end].0 }
+        let baseline = (end > 1).then_some(0.5);
+        Trajectory { member, turns, sequences: vec![sequence], baseline, end: End::NAMES[end].0 }
     })
 }
 
