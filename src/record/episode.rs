@@ -1,7 +1,8 @@
 //! Episode records, `starpo.episode/1`: one episode a line of JSON, ids and numbers as they were sampled.
 //!
 //! Writing is deterministic: fields in one order, floats as the shortest text that reads back to the same bits (f32
-//! ones as f32). What a trajectory does not hold (such as new log-probs) is null; a recorded file may hold it. A turn without actions reads back as [`Malformed::Tags`], whichever kind it was: the text tells them apart.
+//! ones as f32). What a trajectory does not hold (such as new log-probs) is null; a recorded file may hold it. A turn
+//! without actions reads back as [`Malformed::Tags`], whichever kind it was: the text tells them apart.
 
 mod field;
 
