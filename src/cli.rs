@@ -14,6 +14,7 @@ use crate::stage::StageError;
 
 mod agent;
 mod eval;
+mod explain;
 mod ls;
 mod replay;
 mod run;
@@ -55,6 +56,8 @@ enum Verb {
     Exec(run::Exec),
     /// Show a resolved experiment: each value with its origin, the inputs, the key
     Show(show::Show),
+    /// Say what a value means: type, range, default, source, and where an experiment sets it
+    Explain(explain::Explain),
     /// List runs
     Ls(ls::Ls),
     /// Play the held-out panel with a run's weights, an experiment's warm start, or a player without weights
@@ -120,6 +123,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Run(verb) => verb.run(common),
         Verb::Exec(verb) => verb.run(common),
         Verb::Show(verb) => verb.run(common),
+        Verb::Explain(verb) => verb.run(common),
         Verb::Ls(verb) => verb.run(common),
         Verb::Eval(verb) => verb.run(common),
         Verb::Replay(verb) => verb.run(common),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 mod canon;
 mod document;
 mod error;
+mod explain;
 mod finish;
 mod layer;
 mod overrides;
@@ -23,6 +24,7 @@ pub mod tree;
 
 pub use canon::{HEADER, canonical, type_name};
 pub use error::{Diagnostic, Diagnostics};
+pub use explain::{Explanation, explain};
 pub use overrides::ShortName;
 pub use source::{Place, Source};
 
@@ -117,6 +119,8 @@ pub struct Field {
     pub range: Option<(f64, f64)>,
     /// May change how a run is executed or shown, never its numbers: kept out of the key.
     pub local: bool,
+    /// The source file that declares it, and so reads it.
+    pub file: &'static str,
 }
 
 /// What a value may be.
@@ -312,6 +316,7 @@ macro_rules! section {
                 kind: &<$type as $crate::config::Decode>::KIND,
                 range: $crate::config::first!($( Some(($low as f64, $high as f64)), )? None),
                 local: $crate::config::first!($( { let _ = stringify!($local); true }, )? false),
+                file: file!(),
             }, )* ];
 
             fn decode_fields(fields: &std::collections::BTreeMap<&'static str, $crate::config::Value>) -> Self {

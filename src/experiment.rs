@@ -10,6 +10,7 @@
 //! [`Diagnostics`](crate::config::Diagnostics): all of them, rendered by the caller.
 
 mod embedded;
+mod explain;
 mod identity;
 mod lock;
 mod outside;
@@ -17,6 +18,7 @@ mod resolve;
 mod rules;
 
 pub use embedded::FILES as EMBEDDED;
+pub use explain::explain;
 pub use identity::{COMPONENTS, Key, RunId};
 pub use lock::from_lock;
 pub use outside::Outside;

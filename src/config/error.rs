@@ -57,6 +57,13 @@ impl Diagnostic {
         ))
     }
 
+    /// A name that no field has, on a command line.
+    pub(super) fn unknown_path<'p>(name: &str, paths: impl Iterator<Item = &'p str>) -> Self {
+        let last = |path: &'p str| [path, path.rsplit('.').next().unwrap_or(path)];
+        let near = super::schema::nearest(name, paths.flat_map(last).collect::<Vec<_>>());
+        Self::new("unknown-key", format!("there is no value `{name}`")).help(did_you_mean(&near))
+    }
+
     /// The kind of mistake, such as `unknown-key`.
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::golden;
+
 fn starpo(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_starpo"));
     command.args(arguments).current_dir(folder).env("NO_COLOR", "1").output().unwrap()
@@ -81,4 +83,24 @@ fn errors_are_documents_with_a_place() {
     let json = starpo(folder.path(), &["show", "sokoban", "filter.valeu=0.9", "--json"]);
     let document: serde_json::Value = serde_json::from_str(text(&json.stdout)).unwrap();
     assert!(document.to_string().contains("valeu"), "{document}");
+}
+
+#[test]
+fn values_explain_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked: [&[&str]; 5] = [
+        &["filter", "sokoban"],
+        &["filter.value", "sokoban", "top_p=0.5"],
+        &["task.size", "frozen-lake"],
+        &["sampling.temperature", "sokoban"],
+        &["execution.threads"],
+    ];
+    let answers = asked.map(|words| {
+        let output = starpo(folder.path(), &[&["explain"], words].concat());
+        format!("$ starpo explain {}\n{}", words.join(" "), text(&output.stdout))
+    });
+    golden("config", "explain", &answers.join("\n"));
+    let unknown = starpo(folder.path(), &["explain", "filtr.value"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("did you mean `filter.value`"), "{}", text(&unknown.stderr));
 }
