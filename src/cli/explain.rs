@@ -53,7 +53,7 @@ fn set(resolved: &Resolved, explained: &Explanation) -> Vec<(String, String, Str
         // Of a list, its nodes or its one line, not both.
         .filter(|spot| match spot.tree.map(|tree| &tree.form) {
             Some(Form::List(items)) => items.iter().all(|item| matches!(item.form, Form::Scalar(_))),
-            Some(Form::Scalar(_)) => !spot.path.rsplit('.').next().is_some_and(|part| part.parse::<usize>().is_ok()),
+            Some(Form::Scalar(_)) => spot.path.rsplit('.').next().is_none_or(|part| part.parse::<usize>().is_err()),
             _ => true,
         })
         .filter_map(|spot| spot.tree.map(|tree| (spot.short.clone(), show::inline(tree), tree.origin())))
