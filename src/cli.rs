@@ -20,6 +20,7 @@ mod replay;
 mod run;
 mod show;
 mod tokenizer;
+mod why;
 
 /// Trains and diagnoses reasoning agents by reinforcement learning, reproducibly.
 #[derive(Debug, Parser)]
@@ -58,6 +59,8 @@ enum Verb {
     Show(show::Show),
     /// Say what a value means: type, range, default, source, and where an experiment sets it
     Explain(explain::Explain),
+    /// Say what two runs differ in
+    Why(why::Why),
     /// List runs
     Ls(ls::Ls),
     /// Play the held-out panel with a run's weights, an experiment's warm start, or a player without weights
@@ -124,6 +127,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Exec(verb) => verb.run(common),
         Verb::Show(verb) => verb.run(common),
         Verb::Explain(verb) => verb.run(common),
+        Verb::Why(verb) => verb.run(common),
         Verb::Ls(verb) => verb.run(common),
         Verb::Eval(verb) => verb.run(common),
         Verb::Replay(verb) => verb.run(common),

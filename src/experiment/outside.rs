@@ -25,7 +25,7 @@ impl Reader for Outside {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         match fs::read(self.root.join(path)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                embedded::find(path).map(|text| text.as_bytes().to_vec()).ok_or(error)
+                embedded::find(path.trim_start_matches("./")).map(|text| text.as_bytes().to_vec()).ok_or(error)
             }
             result => result,
         }

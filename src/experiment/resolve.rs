@@ -84,7 +84,8 @@ fn resolve_values(name_or_path: &str, overrides: &[String], reader: &dyn Reader)
 /// Rules that the values break.
 pub(super) fn finish(resolved: config::Resolved, overrides: &[String]) -> Result<Resolved, Diagnostics> {
     let config::Resolved { name, body, short_names } = resolved;
-    Diagnostics::check(rules::broken(&body))?;
+    let reserved = name.as_deref().and_then(rules::reserved);
+    Diagnostics::check(rules::broken(&body).into_iter().chain(reserved).collect())?;
     let canon = config::canonical(FIELDS, &body, COMPONENTS);
     Ok(Resolved {
         name: name.unwrap_or_else(|| "base".to_owned()),

@@ -10,6 +10,7 @@ pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
     rules.model();
     rules.device();
     rules.rollout();
+    rules.log();
     rules.found
 }
 
@@ -27,6 +28,17 @@ pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic
         }
     }
     rules.found
+}
+
+/// Names that directories beside the runs bear.
+const RESERVED: [&str; 2] = ["warm", "attic"];
+
+/// The rule that a run's directory is told from the others of its folder.
+pub(super) fn reserved(name: &str) -> Option<Diagnostic> {
+    let message = format!("an experiment cannot be called \"{name}\"");
+    let help =
+        "`warm-…` are the directories of warm starts, and `attic` holds what --fresh moved aside: choose another";
+    RESERVED.contains(&name).then(|| Diagnostic::rule(None, &message, help))
 }
 
 /// The rule that a run has something to train on: what `replay` does without.
@@ -85,6 +97,14 @@ impl<'t> Rules<'t> {
         );
         let help = "every key and value head serves the same number of query heads";
         self.demand(heads % kv == 0, "model.kv-heads", &format!("kv-heads {kv} does not divide heads {heads}"), help);
+    }
+
+    fn log(&mut self) {
+        let Some(filter) = self.name("execution.log") else { return };
+        if let Err(error) = tracing_subscriber::EnvFilter::try_new(filter) {
+            let help = "such as `info`, `starpo=debug` or `warn,starpo::record=trace`";
+            self.demand(false, "execution.log", &format!("\"{filter}\" is no filter of the log: {error}"), help);
+        }
     }
 
     fn device(&mut self) {

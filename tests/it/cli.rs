@@ -104,3 +104,19 @@ fn values_explain_themselves() {
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("did you mean `filter.value`"), "{}", text(&unknown.stderr));
 }
+
+#[test]
+fn two_runs_say_what_they_differ_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let same = starpo(folder.path(), &["why", "sokoban", "sokoban", "seed=2"]);
+    assert_eq!(text(&same.stdout), "nothing: they are the same run\n", "{}", text(&same.stderr));
+    let run = [&["run", "sokoban"], &QUICK[..]].concat();
+    assert!(starpo(folder.path(), &run).status.success());
+    let output =
+        starpo(folder.path(), &[&["why", "sokoban-", "sokoban", "seed=2", "filter=top-p"], &QUICK[1..]].concat());
+    let answer = text(&output.stdout);
+    let line = |path: &str| answer.lines().find(|line| line.split_whitespace().next() == Some(path)).unwrap_or("");
+    assert_eq!(line("seed").split_whitespace().collect::<Vec<_>>(), ["seed", "u64", "1", "u64", "2"], "{answer}");
+    assert_eq!(line("filter.value").split_whitespace().collect::<Vec<_>>(), ["filter.value", "-", "f64", "9e-1"]);
+    assert!(line("warm-start").contains("variant none"), "{answer}");
+}

@@ -38,6 +38,13 @@ fn early() -> Result<(), Diagnostics> {
 }
 
 #[test]
+fn names_and_filters_of_logs() {
+    let reserved = "experiment \"warm\" {\n    extends \"base\"\n    task \"bandit\"\n}\n";
+    shows("reserved-name", &["rule"], document(reserved, &[]));
+    shows("rule-log", &["rule"], body("(local)execution { log \"starpo=loud\" }", &[]));
+}
+
+#[test]
 fn values() {
     let wrong = "seed \"one\"\nrollout { think \"true\"; action-separator 5; max-turns 2.5; format-penalty #null }";
     shows("wrong-type", &["wrong-type"; 5], body(wrong, &[]));
