@@ -77,7 +77,7 @@ impl History<'_> {
     /// room for a response.
     fn longest(&self, shown: usize, prompt: impl Fn(usize) -> Vec<u32>) -> Option<Vec<u32>> {
         let played = self.turns.len();
-        let prompts = (played.saturating_sub(shown)..=played).map(prompt);
-        prompts.into_iter().find(|prompt| prompt.len() + self.max_response <= self.max_context)
+        let fits = |prompt: &Vec<u32>| prompt.len() + self.max_response <= self.max_context;
+        (played.saturating_sub(shown)..=played).map(prompt).find(fits)
     }
 }

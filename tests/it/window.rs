@@ -105,9 +105,9 @@ fn golden_masks() {
     let chat = Chat::new(&Ids, true).unwrap();
     let windows = ["full", "limited, the second turn", "single-turn, the first turn"];
     let mut out = String::from(
-        "RAGEN T13's dialogue, its padding aside, under each mask. RAGEN's slots begin with two pads and stand for the\n\
-         next token, so that they are ours plus 1. Its masks: full 12-17 and 23-26, without enable_response_mask 7-26,\n\
-         limited 22-26, single-turn 11-16.\n",
+        "RAGEN T13's dialogue, its padding aside, under each mask. RAGEN's slots begin with two pads and stand for\n\
+         the next token, so that they are ours plus 1. Its masks: full 12-17 and 23-26, limited 22-26, single-turn\n\
+         11-16, and full without enable_response_mask 7-26.\n",
     );
     for (name, row) in windows.iter().zip(t13(&chat)) {
         let appended = *name == "full";
