@@ -138,8 +138,10 @@ fn spot_check(config: &ResolvedConfig, learner: &dyn Learner, groups: &[Group], 
             // A NaN is a mismatch too.
             if gap.is_nan() || gap > bound {
                 return Err(format!(
-                    "sampling and training disagree: response token {token} of group {group}, member {member} was \
-                     sampled with log-prob {sampled}, and an uncached pass gives {scored} (bound {bound:e})"
+                    "sampling and training disagree: response token {token} of group {group}, member {member}, from \
+                     turn {} on, was sampled with log-prob {sampled}, and an uncached pass gives {scored} (bound \
+                     {bound:e})",
+                    sequence.turns[0] + 1
                 ));
             }
             worst = f64::max(worst, gap);

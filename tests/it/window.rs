@@ -1,4 +1,5 @@
 //! Windows and masks: what prompts show, what is left out, what is learned from, and whole steps under each.
+#![expect(clippy::single_range_in_vec_init, reason = "a row's spans are a list, often of one")]
 
 use std::fmt::Write as _;
 use std::ops::{Range, RangeInclusive};

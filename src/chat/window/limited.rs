@@ -1,4 +1,5 @@
-//! `limited`: the system message and the last turns as a conversation (RAGEN's `limited_multi_turn`).
+//! `limited`: the system message and the last turns as a conversation (`limited_multi_turn` of RAGEN, Wang et al. 2025,
+//! arXiv:2504.20073).
 //!
 //! A row a turn: user messages and responses of the last `turns` turns, the current one included, responses as they
 //! were sampled. The current response alone is learned from.
@@ -12,7 +13,7 @@ use super::History;
 use crate::config::section;
 
 section! {
-    /// A row a turn: the last turns as a conversation (RAGEN's `limited_multi_turn`).
+    /// A row a turn: the last turns as a conversation (`limited_multi_turn` of RAGEN, arXiv:2504.20073).
     pub struct LimitedWindow epoch 1 {
         /// Turns shown at most, the current one included.
         pub turns: usize where 1..=10000,

@@ -12,7 +12,7 @@ use super::History;
 use crate::config::section;
 
 section! {
-    /// A row a turn: one user message that tells the last turns in words (verl-agent's prompts).
+    /// A row a turn: one user message that tells the last turns in words (verl-agent, arXiv:2505.10978).
     pub struct SingleTurnWindow epoch 1 {
         /// Turns told at most: what was seen and done; 0 tells nothing.
         pub memory: usize where 0..=10000,
