@@ -17,18 +17,23 @@ fn generate(policy: &Transformer) -> usize {
     let sampling = Sampling { temperature: 1.0, top_k: None, top_p: 1.0, stop: vec![] };
     let mut session = policy.open(&sampling, EPISODES);
     let mut sampled = 0;
+    let mut rows = vec![Vec::new(); EPISODES];
     for turn in 0..3u64 {
-        let prompt: Vec<u32> = (0..if turn == 0 { 150 } else { 60 }).map(|i| i * 7 % 500).collect();
+        rows.iter_mut().for_each(|row| row.extend((0..if turn == 0 { 150 } else { 60 }).map(|i| i * 7 % 500)));
         let request = |episode: usize| Request {
             episode,
-            append: &prompt,
+            prompt: &rows[episode],
             draws: Stream::new("bench", 1, &[episode as u64, turn]),
             limit: 40,
             legal: &[],
             advice: None,
         };
         let requests: Vec<_> = (0..EPISODES).map(request).collect();
-        sampled += session.generate(&requests).iter().map(|c| c.tokens.len()).sum::<usize>();
+        let completions = session.generate(&requests);
+        for (row, completion) in rows.iter_mut().zip(completions) {
+            sampled += completion.tokens.len();
+            row.extend(completion.tokens);
+        }
     }
     sampled
 }

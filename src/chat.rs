@@ -1,13 +1,17 @@
 //! Prompts as tokens: a chat template that only appends, and what each turn says.
 //!
-//! An episode is one conversation: a system message with the rules, then a user message and a response a turn.
-//! Each piece is encoded once, when it is said, and never again; special tokens come from the template alone, since
-//! text is encoded without them.
+//! An episode is one conversation: a system message with the rules, then a user message and a response a turn; its
+//! [`window`] decides what of it a prompt shows. Responses are kept as they were sampled and never encoded again;
+//! special tokens come from the template alone, since text is encoded without them.
 
 use crate::config::Input;
-use crate::env::Episode;
 
+pub mod mask;
 pub mod reply;
+pub mod window;
+
+pub use mask::Mask;
+pub use window::WindowConfig;
 
 /// What a tokenizer does.
 pub trait Tokens {
@@ -72,7 +76,14 @@ impl<'a> Chat<'a> {
         ids.extend(self.tokens.encode(&format!("user\n{text}")));
         ids.push(self.end);
         ids.extend(self.tokens.encode("\n"));
-        ids.push(self.start);
+        ids.extend(self.header());
+        ids
+    }
+
+    /// The head of a response: its role and the forced prefix.
+    #[must_use]
+    pub fn header(&self) -> Vec<u32> {
+        let mut ids = vec![self.start];
         ids.extend(self.tokens.encode("assistant\n"));
         ids.extend(self.tokens.encode(self.prefix));
         ids
@@ -99,11 +110,24 @@ impl<'a> Chat<'a> {
         format!("{}{}", self.prefix, self.tokens.decode(content))
     }
 
-    /// The tokens of a response that overlap bytes `..end` of its [`Chat::text`], prefix apart.
+    /// The number of first tokens of a response that it takes to reach byte `end` of its [`Chat::text`].
     #[must_use]
     pub fn tokens_before(&self, response: &[u32], end: usize) -> usize {
         let end = end.saturating_sub(self.prefix.len());
-        (0..response.len()).take_while(|&n| self.tokens.decode(&response[..n]).len() < end).count()
+        let text = |from: usize, to: usize| self.tokens.decode(&response[from..to]);
+        // The text of ..known has `bytes` bytes. What follows is decoded from `from` on, a token before, since some
+        // decoders cut the blank that a text begins with.
+        let (mut from, mut known, mut bytes) = (0, 0, 0);
+        let short = |&n: &usize| {
+            let length = bytes + text(from, n).len() - text(from, known).len();
+            // A token that is a character's part may change with its neighbours.
+            let whole = |text: &str| !text.contains(|c: char| c == char::REPLACEMENT_CHARACTER || c.is_control());
+            if n > known && whole(&text(n - 1, n)) {
+                (from, known, bytes) = (n - 1, n, length);
+            }
+            length < end
+        };
+        (0..response.len()).take_while(short).count()
     }
 }
 
@@ -130,13 +154,24 @@ impl Script {
         [system, own].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
-    /// A user message: what the last turn earned, the state, the actions left, how to answer.
+    /// A user message: what the turn before earned, the state, the actions left, how to answer.
     #[must_use]
-    pub fn turn(&self, episode: &dyn Episode, actions_left: usize, last_reward: Option<f64>) -> String {
-        let reward = last_reward.filter(|_| self.show_reward).map(|reward| format!("Reward: {}\n", tenths(reward)));
+    pub fn turn(&self, observation: &str, actions_left: usize, earned: Option<f64>) -> String {
+        let earned = earned.map_or_else(String::new, |reward| self.earned(reward));
         let format = self.format.as_ref().map_or_else(|| self.default_format(), |text| text.0.clone());
         let format = if format.is_empty() { format } else { format!("\n{format}") };
-        format!("{}{}\nActions left: {actions_left}{format}", reward.unwrap_or_default(), episode.observe())
+        format!("{earned}{observation}\nActions left: {actions_left}{format}")
+    }
+
+    /// What a turn earned, as a line; nothing where rewards are not shown.
+    fn earned(&self, reward: f64) -> String {
+        if self.show_reward { format!("Reward: {}\n", tenths(reward)) } else { String::new() }
+    }
+
+    /// Actions as an answer lists them.
+    fn actions<T: AsRef<str>>(&self, actions: &[T]) -> String {
+        let names: Vec<&str> = actions.iter().map(AsRef::as_ref).collect();
+        names.join(&format!(" {} ", self.separator))
     }
 
     /// The sentence that shows the grammar.
@@ -149,7 +184,7 @@ impl Script {
     /// A reply in the grammar, from the start of its prefix.
     #[must_use]
     pub fn reply(&self, thought: &str, actions: &[&str]) -> String {
-        let answer = actions.join(&format!(" {} ", self.separator));
+        let answer = self.actions(actions);
         if self.think {
             format!("<think>{thought}</think><answer>{answer}</answer>")
         } else {

@@ -25,6 +25,7 @@ pub use outside::Outside;
 pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
 
 use crate::advantage::AdvantageConfig;
+use crate::chat::{Mask, WindowConfig};
 use crate::config::{Decode, Field, Folder, Input, Kind, Section, Value, choice, section, variants};
 use crate::env::EnvConfig;
 use crate::filter::FilterConfig;
@@ -135,7 +136,7 @@ section! {
         pub episodes: usize where 1..=1000000,
         /// Optimizer steps.
         pub steps: usize where 0..=1000000,
-        /// Episodes a step.
+        /// Rows a step: episodes, or under a window of turns, turns.
         pub batch: usize where 1..=65536,
         /// Peak learning rate; falls along a cosine to a tenth.
         pub learning_rate: f64 where 0.0..=1.0,
@@ -191,10 +192,12 @@ section! {
         pub max_actions_per_turn: usize where 1..=1000,
         /// Sampled tokens of one response, its end token included.
         pub max_response_tokens: usize where 1..=65536,
-        /// Tokens of an episode, prompts included; one that would exceed it ends.
+        /// Tokens of a row, prompts included. A full episode that would exceed it ends; other windows leave out turns.
         pub max_context_tokens: usize where 16..=1000000,
         /// Which history a prompt shows.
         pub window: WindowConfig,
+        /// Which tokens are learned from.
+        pub mask: Mask,
         /// The system message's first line.
         pub system: Option<Input>,
         /// The rules; the environment's own by default.
@@ -214,18 +217,6 @@ section! {
         /// Rows checked each step: their recorded log-probs against an uncached forward pass of the whole row.
         pub spot_check: usize where 0..=65536,
     }
-}
-
-variants! {
-    /// Which history a prompt shows.
-    pub enum WindowConfig: "window" {
-        "full" => Full(FullWindow),
-    }
-}
-
-section! {
-    /// The whole episode is one conversation and one row.
-    pub struct FullWindow epoch 1 {}
 }
 
 section! {

@@ -34,8 +34,8 @@ pub use weights::{Part, Shape, Weights};
 
 /// Samples responses.
 pub trait Policy {
-    /// Opens contexts for episodes `0..episodes`. What was fed to a context stays there (a cache), so that a turn
-    /// feeds only its new tokens.
+    /// Opens contexts for episodes `0..episodes`. A context remembers what it has read, so that of a prompt that begins
+    /// alike only the rest is read.
     fn open<'a>(&'a self, sampling: &Sampling, episodes: usize) -> Box<dyn Session + 'a>;
 
     /// Whether requests should carry the expert's reply.
@@ -68,8 +68,8 @@ pub struct Sampling {
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     pub episode: usize,
-    /// Tokens that follow what the episode's context already holds, its last response included.
-    pub append: &'a [u32],
+    /// All tokens before the response; one at least.
+    pub prompt: &'a [u32],
     /// Draw i decides token i of the response.
     pub draws: Stream,
     /// Most tokens of the response.

@@ -1,7 +1,8 @@
 //! Episodes: all of a step in lock-step, turn by turn. Render, generate, parse, act.
 
 use crate::chat::reply::parse;
-use crate::chat::{Chat, Script};
+use crate::chat::window::History;
+use crate::chat::{Chat, Mask, Script};
 use crate::env::{EnvConfig, Episode, Outcome};
 use crate::experiment::{ResolvedConfig, RolloutConfig, SamplingConfig, TaskConfig};
 use crate::policy::{Completion, Policy, Request, Sampling, Session};
@@ -149,7 +150,7 @@ pub fn play(
             running[number].answer(config, chat, completion);
         }
     }
-    running.into_iter().map(Running::finish).collect()
+    running.into_iter().map(|episode| episode.finish(config, chat)).collect()
 }
 
 fn generate(
@@ -168,11 +169,12 @@ fn generate(
         .zip(&replies)
         .map(|(&number, reply)| {
             let episode = &running[number];
+            let prompt = episode.prompt();
             Request {
                 episode: number,
-                append: &episode.sequence.tokens[episode.fed..],
+                prompt,
                 draws: episode.plan.stream(turn),
-                limit: config.max_response_tokens.min(config.max_context_tokens - episode.sequence.tokens.len()),
+                limit: config.max_response_tokens.min(config.max_context_tokens - prompt.len()),
                 legal: episode.state.actions(),
                 advice: reply.as_deref(),
             }
@@ -185,10 +187,13 @@ fn generate(
 struct Running<'a> {
     plan: &'a Plan<'a>,
     state: Box<dyn Episode>,
-    sequence: Sequence,
-    /// Tokens that the policy's context holds.
-    fed: usize,
+    /// The system message.
+    system: Vec<u32>,
+    /// What the environment shows in the turn under way.
+    observation: String,
     turns: Vec<Turn>,
+    /// The last one is a prompt while an answer is due.
+    rows: Vec<Sequence>,
     actions: usize,
     end: Option<End>,
 }
@@ -196,21 +201,38 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     fn start(plan: &'a Plan<'a>, system: Vec<u32>) -> Self {
         let state = plan.env.start(plan.split, plan.index, plan.dynamics);
-        let sequence = Sequence { tokens: system, ..Sequence::default() };
-        Self { plan, state, sequence, fed: 0, turns: Vec::new(), actions: 0, end: None }
+        let (observation, turns, rows) = (String::new(), Vec::new(), Vec::new());
+        Self { plan, state, system, observation, turns, rows, actions: 0, end: None }
     }
 
-    /// Appends the turn's user message; false (and the episode over) where the context has no room for an answer.
+    /// Makes the turn's prompt; false (and the episode over) where the context has no room for an answer.
     fn ask(&mut self, config: &RolloutConfig, script: &Script, chat: &Chat<'_>) -> bool {
-        let last = self.turns.last().map(|turn| turn.reward + turn.penalty);
-        let text = script.turn(self.state.as_ref(), config.max_actions - self.actions, last);
-        let message = chat.user(&text);
-        if self.sequence.tokens.len() + message.len() >= config.max_context_tokens {
+        self.observation = self.state.observe();
+        let history = History {
+            chat,
+            script,
+            system: &self.system,
+            turns: &self.turns,
+            rows: &self.rows,
+            observation: &self.observation,
+            max_actions: config.max_actions,
+            max_response: config.max_response_tokens,
+            max_context: config.max_context_tokens,
+        };
+        let Some(tokens) = config.window.prompt(&history) else {
             self.end = Some(End::Truncated(Limit::Tokens));
             return false;
+        };
+        match self.rows.last_mut() {
+            Some(row) if config.window.appends() => row.tokens = tokens,
+            _ => self.rows.push(Sequence { tokens, ..Sequence::default() }),
         }
-        self.sequence.tokens.extend(message);
         true
+    }
+
+    /// All that comes before the answer that is due.
+    fn prompt(&self) -> &[u32] {
+        self.rows.last().map_or(&[], |row| &row.tokens)
     }
 
     /// What the expert would say now.
@@ -229,16 +251,16 @@ impl<'a> Running<'a> {
 
     /// Takes a response: its tokens enter the row, its actions the environment.
     fn answer(&mut self, config: &RolloutConfig, chat: &Chat<'_>, completion: Completion) {
-        let from = self.sequence.tokens.len();
-        self.sequence.tokens.extend(&completion.tokens);
-        self.fed = self.sequence.tokens.len();
-        self.sequence.responses.push(from..self.fed);
-        self.sequence.turns.push(self.turns.len());
-        self.sequence.logprobs.extend(completion.logprobs);
-        self.sequence.entropies.extend(completion.entropies);
+        let row = self.rows.last_mut().expect("a prompt comes before its answer");
+        let from = row.tokens.len();
+        row.tokens.extend(&completion.tokens);
+        row.responses.push(from..row.tokens.len());
+        row.turns.push(self.turns.len());
+        row.logprobs.extend(completion.logprobs);
+        row.entropies.extend(completion.entropies);
+        row.tokens.extend(chat.close(&completion.tokens));
         let reply = read(config, chat, &completion.tokens);
         self.act(config, reply);
-        self.sequence.tokens.extend(chat.close(&completion.tokens));
         if self.end.is_none() && self.turns.len() == config.max_turns {
             self.end = Some(End::Truncated(Limit::Turns));
         }
@@ -246,7 +268,6 @@ impl<'a> Running<'a> {
 
     /// Executes the reply's legal actions within the budget, up to the first that ends the environment.
     fn act(&mut self, config: &RolloutConfig, reply: Reply) {
-        let observation = self.state.observe();
         let proposed = reply.actions.as_deref().unwrap_or_default();
         let legal: Vec<usize> = proposed.iter().filter_map(|name| self.find(name)).collect();
         let valid = !legal.is_empty() && legal.len() == proposed.len();
@@ -269,6 +290,7 @@ impl<'a> Running<'a> {
             self.end = Some(End::Truncated(Limit::Actions));
         }
         let penalty = if valid { 0.0 } else { config.format_penalty };
+        let observation = std::mem::take(&mut self.observation);
         let anchor = observation.clone();
         self.turns.push(Turn { observation, anchor, reply, executed, reward, penalty, valid, effective });
     }
@@ -279,9 +301,13 @@ impl<'a> Running<'a> {
         self.state.actions().iter().position(|action| action.to_lowercase() == name)
     }
 
-    fn finish(self) -> Trajectory {
+    fn finish(mut self, config: &RolloutConfig, chat: &Chat<'_>) -> Trajectory {
+        if config.mask != Mask::Sampled {
+            let spans = |row: &Sequence| config.mask.spans(chat, row, self.system.len(), config.window.appends());
+            self.rows.iter_mut().for_each(|row| row.learned = spans(row));
+        }
         let end = self.end.unwrap_or(End::Truncated(Limit::Turns));
-        Trajectory { member: self.plan.member, turns: self.turns, sequences: vec![self.sequence], baseline: None, end }
+        Trajectory { member: self.plan.member, turns: self.turns, sequences: self.rows, baseline: None, end }
     }
 }
 

@@ -1,15 +1,18 @@
 //! Training: one step on one screen, and the stage that repeats it with evaluations and early stops.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::batch::Batch;
-use crate::chat::Chat;
+use crate::chat::{Chat, Mask};
 use crate::evaluate::{self, EvalStats, Evaluation};
 use crate::experiment::{Numerics, ResolvedConfig};
 use crate::filter::{self, Outcome};
 use crate::policy::{Learner, Row};
-use crate::record::{Timings, episode};
+use crate::record::Timings;
+use crate::record::episode::{self, Window};
 use crate::rng::Stream;
 use crate::rollout::{self, RolloutStats};
 use crate::stage::{Report, Stage};
@@ -78,6 +81,8 @@ pub fn train_step(
 
     let outcome = config.filter.apply(&groups);
     let kept: Vec<&Group> = outcome.kept.iter().map(|&group| &groups[group]).collect();
+    let masked = timings.phase("mask", || masked(config, &*learner, &kept));
+    let kept: Vec<&Group> = masked.iter().map(Cow::as_ref).collect();
 
     let credits = config.advantage.estimate(&kept);
     let advantages: Vec<&[f64]> = credits.iter().map(|credit| credit.advantages.as_slice()).collect();
@@ -133,14 +138,35 @@ fn spot_check(config: &ResolvedConfig, learner: &dyn Learner, groups: &[Group], 
             // A NaN is a mismatch too.
             if gap.is_nan() || gap > bound {
                 return Err(format!(
-                    "sampling and training disagree: response token {token} of group {group}, member {member} was \
-                     sampled with log-prob {sampled}, and an uncached pass gives {scored} (bound {bound:e})"
+                    "sampling and training disagree: response token {token} of group {group}, member {member}, from \
+                     turn {} on, was sampled with log-prob {sampled}, and an uncached pass gives {scored} (bound \
+                     {bound:e})",
+                    sequence.turns[0] + 1
                 ));
             }
             worst = f64::max(worst, gap);
         }
     }
     Ok(worst)
+}
+
+/// The kept groups as they are learned from. Under a mask wider than `sampled` the spans of their rows are the mask's,
+/// and the old log-probs are those of an uncached pass before the first step, since not all tokens were sampled; those
+/// that were have the same ones to the bit.
+fn masked<'a>(config: &ResolvedConfig, learner: &dyn Learner, kept: &[&'a Group]) -> Vec<Cow<'a, Group>> {
+    if config.rollout.mask == Mask::Sampled {
+        return kept.iter().map(|group| Cow::Borrowed(*group)).collect();
+    }
+    let mut groups: Vec<Group> = kept.iter().map(|group| (*group).clone()).collect();
+    let members = groups.iter_mut().flat_map(|group| &mut group.members);
+    let mut rows: Vec<&mut Sequence> = members.flat_map(|member| &mut member.sequences).collect();
+    rows.iter_mut().for_each(|row| row.responses = std::mem::take(&mut row.learned));
+    let views: Vec<Row<'_>> = rows.iter().map(|r| Row { tokens: &r.tokens, responses: &r.responses }).collect();
+    let scores = learner.score(&views, config.rollout.sampling.temperature);
+    for (row, scores) in rows.into_iter().zip(scores) {
+        (row.logprobs, row.entropies) = (scores.logprobs, scores.entropies);
+    }
+    groups.into_iter().map(Cow::Owned).collect()
 }
 
 /// A run's training.
@@ -173,8 +199,8 @@ impl Stage for Training<'_> {
         Ok(Report {
             metrics: serde_json::to_value(&record).map_err(|error| error.to_string())?,
             view: view(&record, &groups, timings),
-            rollouts: (step > 0).then(|| episode::lines(step, &groups)),
-            evals: evaluation.as_ref().map(|e| episode::lines(step, &e.sampled) + &episode::lines(step, &e.greedy)),
+            rollouts: (step > 0).then(|| self.lines(step, &groups)),
+            evals: evaluation.as_ref().map(|e| self.lines(step, &e.sampled) + &self.lines(step, &e.greedy)),
             message: evaluation.as_ref().map(|evaluation| show(step, evaluation)),
             stop,
         })
@@ -192,6 +218,10 @@ impl Stage for Training<'_> {
 }
 
 impl Training<'_> {
+    fn lines(&self, step: usize, groups: &[Group]) -> String {
+        episode::lines(step, Window::of(&self.config.rollout.window), groups)
+    }
+
     /// Whether this step is the last before its time.
     fn stop(&mut self, record: &StepRecord) -> Option<String> {
         let kept = record.filter.as_ref()?.kept;

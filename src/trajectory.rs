@@ -52,7 +52,7 @@ impl Split {
 pub struct Trajectory {
     pub member: usize,
     pub turns: Vec<Turn>,
-    /// The rows that the learner sees: one for a full-context episode.
+    /// The rows that the learner sees: one of all turns, or one a turn.
     pub sequences: Vec<Sequence>,
     /// Score of a greedy episode of the same task (ReMax), where one was played.
     pub baseline: Option<f64>,
@@ -120,6 +120,8 @@ pub struct Sequence {
     pub turns: Vec<usize>,
     /// Where sampled tokens stand in `tokens`, ascending and disjoint; their end token is among them.
     pub responses: Vec<Range<usize>>,
+    /// What is learned from instead of `responses` under a wider mask, one span each; empty where it is they.
+    pub learned: Vec<Range<usize>>,
     /// Log-probabilities recorded while sampling, flat over the response tokens.
     pub logprobs: Vec<f32>,
     /// Entropies (nats) of the distributions sampled from, flat over the response tokens.

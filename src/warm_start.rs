@@ -103,7 +103,7 @@ pub struct WarmStart<'a> {
     pub optimizer: Optimizer,
     /// The token that ends a response.
     pub stop: u32,
-    /// The expert's episodes.
+    /// Of the expert's episodes.
     pub rows: Vec<Sequence>,
     pub learner: &'a mut dyn Learner,
 }
@@ -126,8 +126,9 @@ impl Stage for WarmStart<'_> {
             if tokens == 0 {
                 return Err("the expert said nothing: no prompt fits into rollout.max-context-tokens".into());
             }
-            let metrics = json!({ "step": 0, "warm": { "episodes": self.rows.len(), "response_tokens": tokens } });
-            return Ok(Report { metrics, view: format!("{} expert episodes", self.rows.len()), ..Report::default() });
+            let metrics = json!({ "step": 0, "warm": { "rows": self.rows.len(), "response_tokens": tokens } });
+            let view = format!("{} rows of {} expert episodes", self.rows.len(), self.warm.episodes);
+            return Ok(Report { metrics, view, ..Report::default() });
         }
         let stats = timings
             .phase("update", || train_step(self.warm, &self.optimizer, &self.rows, self.learner, step as u64))

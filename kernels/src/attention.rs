@@ -115,6 +115,17 @@ impl Past {
         self.len == 0
     }
 
+    /// Forgets all but the first `len` tokens.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            self.values.truncate(self.values.len() / self.len * len);
+            // What stays behind in the last block has no weight, as later tokens have none, and is overwritten.
+            let blocks = self.len.div_ceil(LANES);
+            self.keys.truncate(self.keys.len() / blocks * len.div_ceil(LANES));
+            self.len = len;
+        }
+    }
+
     /// Its values as stored, for tests that corrupt them.
     pub fn values_mut(&mut self) -> &mut [f32] {
         &mut self.values
@@ -565,5 +576,11 @@ mod tests {
             from += piece;
         }
         assert!(from == 50 && past[0].len() == 50);
+        for from in [49, 33, 32, 16, 5, 0] {
+            past.iter_mut().for_each(|past| past.truncate(from));
+            let part = &qkv[from * columns..];
+            let out = forward(part, HEADS, &rotary, &[0..50 - from], &mut [&mut past]);
+            out.iter().zip(&wanted[from * width..]).for_each(|(&a, &b)| same(a, b));
+        }
     }
 }

@@ -78,7 +78,7 @@ impl Agent {
         let script = config.rollout.script();
         for task in config.task.iter().chain(&config.eval.task) {
             let episode = task.env.start(Split::Train, 0, Stream::new("tokenizer", 0, &[]));
-            let prompt = script.rules(&task.env.instruction()) + &script.turn(episode.as_ref(), 1, None);
+            let prompt = script.rules(&task.env.instruction()) + &script.turn(&episode.observe(), 1, None);
             if !self.tokenizer.covers(&prompt) {
                 let name = task.env.name();
                 return Err(CliError::Agent(format!("the tokenizer loses part of what {name} shows: {prompt:?}")));

@@ -14,13 +14,11 @@ use super::{Completion, Request, Sampling, Session};
 /// Most rows that are decoded together, in one thread. No number depends on it.
 const SHARD: usize = 16;
 
-/// What one episode has been fed.
+/// What one episode has read.
 struct Context {
     /// For each layer, for each kv head.
     pasts: Vec<Vec<Past>>,
-    len: usize,
-    /// The last sampled token, which no pass has read yet.
-    unread: Option<u32>,
+    tokens: Vec<u32>,
 }
 
 /// The contexts of all episodes.
@@ -41,14 +39,14 @@ struct Row<'a> {
 impl<'a> Contexts<'a> {
     pub(super) fn new(policy: &'a Transformer, sampling: Sampling, episodes: usize) -> Self {
         let (layers, kv) = (policy.weights().shape().layers, policy.heads().kv);
-        let context = |_| Context { pasts: vec![vec![Past::default(); kv]; layers], len: 0, unread: None };
+        let context = |_| Context { pasts: vec![vec![Past::default(); kv]; layers], tokens: Vec::new() };
         Self { policy, sampling, episodes: (0..episodes).map(context).collect() }
     }
 }
 
 impl Session for Contexts<'_> {
     /// # Panics
-    /// If two requests name one episode, or an episode has nothing to read.
+    /// If two requests name one episode, or a prompt is empty.
     fn generate(&mut self, requests: &[Request<'_>]) -> Vec<Completion> {
         let mut contexts: Vec<Option<&mut Context>> = self.episodes.iter_mut().map(Some).collect();
         let row = |request| row(request, contexts[request.episode].take().expect("one request an episode"));
@@ -62,10 +60,14 @@ impl Session for Contexts<'_> {
     }
 }
 
+/// Takes the context back to where the prompt goes another way, its last token at the latest: that one's logits are
+/// what the response begins with.
 fn row<'a>(request: &'a Request<'a>, context: &'a mut Context) -> Row<'a> {
-    let feed: Vec<u32> = context.unread.take().into_iter().chain(request.append.iter().copied()).collect();
-    assert!(!feed.is_empty(), "episode {} has nothing to read", request.episode);
-    Row { request, context, feed, completion: Completion::default() }
+    let (_, before) = request.prompt.split_last().expect("a prompt of one token at least");
+    let known = before.iter().zip(&context.tokens).take_while(|(a, b)| a == b).count();
+    context.tokens.truncate(known);
+    context.pasts.iter_mut().flatten().for_each(|past| past.truncate(known));
+    Row { request, context, feed: request.prompt[known..].to_vec(), completion: Completion::default() }
 }
 
 /// Samples until every row has its stop token or its limit; rows that are done leave the batch.
@@ -86,9 +88,7 @@ fn decode(policy: &Transformer, sampling: &Sampling, rows: &mut [Row<'_>]) {
                 row.completion.tokens.push(token);
                 row.completion.logprobs.push(scores[0]);
                 row.completion.entropies.push(scores[1]);
-                if sampling.stop.contains(&token) || at + 1 == row.request.limit {
-                    row.context.unread = Some(token);
-                } else {
+                if !sampling.stop.contains(&token) && at + 1 < row.request.limit {
                     row.feed.push(token);
                 }
             }
@@ -105,7 +105,7 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
         at.push(tokens.len() as u32 - 1);
     }
     let heads = policy.heads();
-    let longest = rows.iter().map(|row| row.context.len + row.feed.len()).max().unwrap_or(0);
+    let longest = rows.iter().map(|row| row.context.tokens.len() + row.feed.len()).max().unwrap_or(0);
     let rotary = policy.rotary(longest);
     let hidden = policy.decoder.hidden(&tokens, |layer, qkv| {
         let (device, tokens) = (qkv.device(), qkv.dims()[0]);
@@ -113,7 +113,7 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
         let y = attention::forward(&read(qkv), heads, &rotary, &spans, &mut pasts);
         Tensor::from_data(TensorData::new(y, [tokens, heads.query * heads.dim]), &device)
     });
-    rows.iter_mut().for_each(|row| row.context.len += row.feed.len());
+    rows.iter_mut().for_each(|row| row.context.tokens.extend(&row.feed));
     let mut logits = read(policy.decoder.logits(hidden, &at));
     let scale = inverse(sampling.temperature);
     if scale != 1.0 {
@@ -128,6 +128,10 @@ mod tests {
     use crate::policy::{Learner, Row, Shape, Weights, device};
     use crate::rng::Stream;
 
+    fn request(prompt: &[u32]) -> Request<'_> {
+        Request { episode: 0, prompt, draws: Stream::new("test", 1, &[0]), limit: 5, legal: &[], advice: None }
+    }
+
     /// What the spot check of a run rests on: a wrong value in the cache shows in the recorded log-probs.
     #[test]
     fn a_flipped_value_in_the_cache_shows() {
@@ -138,22 +142,14 @@ mod tests {
         let sampling = Sampling { temperature: 1.0, top_k: None, top_p: 1.0, stop: vec![] };
         let mismatch = |flip: bool| {
             let mut contexts = Contexts::new(&policy, sampling.clone(), 1);
-            let mut request = Request {
-                episode: 0,
-                append: &[2, 3, 4],
-                draws: Stream::new("test", 1, &[0]),
-                limit: 5,
-                legal: &[],
-                advice: None,
-            };
-            let mut tokens = request.append.to_vec();
-            tokens.extend(&contexts.generate(&[request.clone()])[0].tokens);
+            let mut tokens = vec![2, 3, 4];
+            let first = contexts.generate(&[request(&tokens)]).remove(0);
+            tokens.extend(first.tokens);
             if flip {
                 contexts.episodes[0].pasts[0][0].values_mut()[0] += 1.0;
             }
-            request.append = &[5];
             tokens.push(5);
-            let completion = &contexts.generate(&[request])[0];
+            let completion = &contexts.generate(&[request(&tokens)])[0];
             let start = tokens.len();
             tokens.extend(&completion.tokens);
             let response = start..tokens.len();

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::chat::WindowConfig;
 use crate::trajectory::{End, Group, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
 
 /// The schema's name and version; reading refuses any other.
@@ -53,6 +54,16 @@ pub enum Window {
 }
 
 impl Window {
+    /// Of a run.
+    #[must_use]
+    pub fn of(config: &WindowConfig) -> Self {
+        match config {
+            WindowConfig::Full(_) => Self::Full,
+            WindowConfig::Limited(_) => Self::Limited,
+            WindowConfig::SingleTurn(_) => Self::SingleTurn,
+        }
+    }
+
     fn is_full(&self) -> bool {
         *self == Window::Full
     }
@@ -142,15 +153,15 @@ pub struct ReadError {
 
 /// The line (without its end) of a trajectory of group `group`, which plays `task` in step `step`.
 #[must_use]
-pub fn line(step: usize, task: &Task, group: usize, trajectory: &Trajectory) -> String {
-    EpisodeRecord::new(step, task, group, trajectory).line()
+pub fn line(step: usize, window: Window, task: &Task, group: usize, trajectory: &Trajectory) -> String {
+    EpisodeRecord::new(step, window, task, group, trajectory).line()
 }
 
 /// The episodes of some groups, a line each, in (group, member) order.
 #[must_use]
-pub fn lines(step: usize, groups: &[Group]) -> String {
+pub fn lines(step: usize, window: Window, groups: &[Group]) -> String {
     let members = groups.iter().flat_map(|group| group.members.iter().map(move |member| (group, member)));
-    members.map(|(group, member)| line(step, &group.task, group.id, member) + "\n").collect()
+    members.map(|(group, member)| line(step, window, &group.task, group.id, member) + "\n").collect()
 }
 
 /// The episodes of a file's text, in its order.
@@ -208,7 +219,7 @@ pub fn group(records: &[EpisodeRecord]) -> Group {
 impl EpisodeRecord {
     /// The record of a trajectory of group `group`, which plays `task` in step `step`.
     #[must_use]
-    pub fn new(step: usize, task: &Task, group: usize, trajectory: &Trajectory) -> Self {
+    pub fn new(step: usize, window: Window, task: &Task, group: usize, trajectory: &Trajectory) -> Self {
         let mut turns: Vec<TurnRecord> =
             trajectory.turns.iter().enumerate().map(|(index, turn)| TurnRecord::new(index + 1, turn)).collect();
         for sequence in &trajectory.sequences {
@@ -227,7 +238,7 @@ impl EpisodeRecord {
             task: TaskRecord { env: task.env.clone(), epoch: task.epoch, split: task.split, index: task.index },
             turns,
             end: trajectory.end,
-            window: if trajectory.sequences.len() > 1 { Window::SingleTurn } else { Window::Full },
+            window,
             baseline: trajectory.baseline,
         }
     }

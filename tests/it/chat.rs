@@ -1,5 +1,6 @@
 //! The reply grammar against the worked cases, and a conversation as a document.
 
+use proptest::prelude::*;
 use starpo::chat::reply::{Parsed, parse};
 use starpo::chat::{Chat, Tokens};
 use starpo::policy::{Scripted, Tokenizer, Voice};
@@ -98,6 +99,20 @@ fn a_conversation_and_its_mask() {
     text.push_str(&format!("\nmask 0  {}\nend     {}\n", strip(&tokenizer, &row.tokens[at..]), episode.end.name()));
     assert_eq!(chat.text(&row.tokens[row.responses[1].clone()]), replies[1]);
     golden("chat", "chatml", &text);
+}
+
+proptest! {
+    /// Any tokens, the bytes of broken characters too: as if every prefix were decoded by itself.
+    #[test]
+    fn tokens_are_counted_as_their_text_grows(
+        ids in prop::collection::vec(prop_oneof![0..500u32, 99..250u32, 3..99u32], 0..40),
+        end in 0..90usize,
+    ) {
+        let tokenizer = Tokenizer::from_json(include_str!("../../configs/model/tiny-tokenizer.json")).unwrap();
+        let chat = Chat::new(&tokenizer, true).unwrap();
+        let before = |n: &usize| "<think>".len() + tokenizer.decode(&ids[..*n]).len() < end.max("<think>".len());
+        prop_assert_eq!(chat.tokens_before(&ids, end), (0..ids.len()).take_while(before).count());
+    }
 }
 
 /// Text that spells a special token stays text.

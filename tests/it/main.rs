@@ -11,6 +11,7 @@ mod record;
 mod replay;
 mod run;
 mod tidy;
+mod window;
 
 /// Holds `text` against the document `golden/<folder>/<name>.snap`. `INSTA_UPDATE=always` writes it anew.
 #[track_caller]

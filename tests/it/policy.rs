@@ -46,7 +46,9 @@ fn play(policy: &dyn Policy, sampling: &Sampling, episodes: &[usize], limit: usi
             .iter()
             .map(|&i| {
                 let mut stream = Stream::new("prompt", 1, &[episodes[i] as u64, turn]);
-                (0..1 + stream.below(9)).map(|_| 2 + stream.below(8) as u32).collect()
+                let mut prompt = played[i].tokens.clone();
+                prompt.extend((0..1 + stream.below(9)).map(|_| 2 + stream.below(8) as u32));
+                prompt
             })
             .collect();
         let requests: Vec<Request<'_>> = acting
@@ -54,7 +56,7 @@ fn play(policy: &dyn Policy, sampling: &Sampling, episodes: &[usize], limit: usi
             .zip(&prompts)
             .map(|(&i, prompt)| Request {
                 episode: episodes[i],
-                append: prompt,
+                prompt,
                 draws: Stream::new("sample", 3, &[episodes[i] as u64, turn]),
                 limit,
                 legal: &[],
@@ -67,7 +69,7 @@ fn play(policy: &dyn Policy, sampling: &Sampling, episodes: &[usize], limit: usi
             assert!(!tokens.is_empty() && tokens.len() <= limit && logprobs.len() == tokens.len());
             assert!(tokens.len() == limit || sampling.stop.contains(&tokens[tokens.len() - 1]));
             let p = &mut played[i];
-            p.tokens.extend(prompt);
+            p.tokens.clone_from(prompt);
             p.responses.push(p.tokens.len()..p.tokens.len() + tokens.len());
             p.tokens.extend(tokens);
             p.logprobs.extend(logprobs);
@@ -91,6 +93,22 @@ fn what_sampling_records_is_what_scoring_computes() {
             assert_eq!(played.logprobs, scores.logprobs);
             assert_eq!(played.entropies, scores.entropies);
         }
+    }
+}
+
+/// Whatever a context has read before: a prompt that goes another way is read as if by a fresh one.
+#[test]
+fn a_context_forgets_what_a_prompt_does_not_say() {
+    let policy = transformer(small(), 1);
+    let mut session = policy.open(&sampling(1.0), 1);
+    let long: Vec<u32> = (0..50).map(|i| 2 + i * 7 % 30).collect();
+    let mut other = long.clone();
+    other[20] += 1;
+    for prompt in [&long[..], &other, &other[..40], &long[..1], &other[5..], &long] {
+        let request =
+            Request { episode: 0, prompt, draws: Stream::new("ask", 1, &[0]), limit: 9, legal: &[], advice: None };
+        let completion = session.generate(std::slice::from_ref(&request));
+        assert_eq!(completion, policy.open(&sampling(1.0), 1).generate(&[request]));
     }
 }
 
@@ -262,7 +280,7 @@ fn a_device_that_is_not_there_is_one_clear_error() {
 
 /// One request of an episode.
 fn ask<'a>(episode: usize, draw: u64, legal: &'a [String], advice: Option<&'a str>) -> Request<'a> {
-    Request { episode, append: &[2], draws: Stream::new("ask", 1, &[draw]), limit: 30, legal, advice }
+    Request { episode, prompt: &[2], draws: Stream::new("ask", 1, &[draw]), limit: 30, legal, advice }
 }
 
 fn voice() -> Voice<'static> {

@@ -12,7 +12,7 @@ use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
 use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Score, TopP};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
 use starpo::objective::{AggregateConfig, Clip, ObjectiveConfig, Ppo};
-use starpo::record::episode;
+use starpo::record::episode::{self, Window};
 use starpo::replay::{Replay, Rules, replay};
 use starpo::trajectory::{End, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
 
@@ -115,6 +115,10 @@ fn grpo_tc01_to_tc04_and_t6() {
     hold(&rows, 4, &[1.354_006_126, -0.677_003_063, -0.677_003_063]);
     hold(&dr_rows, 4, &[6.666_666_667, -3.333_333_333, -3.333_333_333]);
     assert_eq!(grpo.rows.iter().filter(|row| row.group == 4).count(), 12);
+    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
+    let limited = episodes("grpo").replace("single-turn", "limited");
+    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &objective };
+    assert_eq!(replay(&limited, &rules).unwrap(), grpo, "a row a turn is a row a turn");
     // T6: without duplicates, and its count by episode (trajectory) and by row
     hold(&grpo, 5, &[0.866_024, -0.866_024, -0.866_024, 0.866_024]);
     hold(&grpo, 6, &[0.707_106_1, -0.707_106_1]);
@@ -395,11 +399,12 @@ fn golden_loss() {
     golden("objective", "recorded", &format!("{case}{table}"));
 }
 
-fn turn() -> impl Strategy<Value = (Turn, Vec<u32>, Vec<(u32, f32, f32)>)> {
+/// A turn whose response has at least so many tokens.
+fn turn(least: usize) -> impl Strategy<Value = (Turn, Vec<u32>, Vec<(u32, f32, f32)>)> {
     let number = prop::num::f64::NORMAL | prop::num::f64::ZERO | prop::num::f64::SUBNORMAL;
     let small = prop::num::f32::NORMAL | prop::num::f32::ZERO | prop::num::f32::SUBNORMAL;
     let words = (".{0,12}", ".{0,12}", ".{0,12}", prop::collection::vec(".{0,5}", 0..3));
-    let sampled = prop::collection::vec((any::<u32>(), small, small), 0..5);
+    let sampled = prop::collection::vec((any::<u32>(), small, small), least..5);
     (words, (number, number, any::<bool>(), any::<bool>()), prop::collection::vec(any::<u32>(), 0..4), sampled)
         .prop_map(|((observation, anchor, text, actions), (reward, penalty, valid, effective), prompt, sampled)| {
             let reasoning = (!sampled.is_empty()).then_some(0..sampled.len() / 2);
@@ -410,11 +415,20 @@ fn turn() -> impl Strategy<Value = (Turn, Vec<u32>, Vec<(u32, f32, f32)>)> {
         })
 }
 
-fn trajectory() -> impl Strategy<Value = Trajectory> {
-    (0..20usize, prop::collection::vec(turn(), 1..4), 0..5usize).prop_map(|(member, played, end)| {
-        let mut sequence = Sequence::default();
+fn trajectory() -> impl Strategy<Value = (Window, Trajectory)> {
+    let window = prop::sample::select(vec![Window::Full, Window::Limited, Window::SingleTurn]);
+    let played = window.prop_flat_map(|window| {
+        let least = usize::from(window != Window::Full);
+        (Just(window), 0..20usize, prop::collection::vec(turn(least), 1..4), 0..5usize)
+    });
+    played.prop_map(|(window, member, played, end)| {
+        let mut sequences: Vec<Sequence> = Vec::new();
         let mut turns = Vec::new();
         for (index, (turn, prompt, sampled)) in played.into_iter().enumerate() {
+            if index == 0 || window != Window::Full {
+                sequences.push(Sequence::default());
+            }
+            let sequence = sequences.last_mut().unwrap();
             sequence.tokens.extend(prompt);
             let start = sequence.tokens.len();
             sequence.tokens.extend(sampled.iter().map(|(id, _, _)| id));
@@ -427,20 +441,22 @@ fn trajectory() -> impl Strategy<Value = Trajectory> {
             turns.push(turn);
         }
         let baseline = (end > 1).then_some(0.5);
-        Trajectory { member, turns, sequences: vec![sequence], baseline, end: End::NAMES[end].0 }
+        (window, Trajectory { member, turns, sequences, baseline, end: End::NAMES[end].0 })
     })
 }
 
 proptest! {
     #[test]
-    fn writing_and_reading_are_inverse(trajectory in trajectory(), group in 0..99usize, index in any::<u64>()) {
+    fn writing_and_reading_are_inverse(played in trajectory(), group in 0..99usize, index in any::<u64>()) {
+        let (window, trajectory) = played;
         let task = Task { env: "sokoban".into(), epoch: 3, split: Split::Eval, index };
-        let line = episode::line(12, &task, group, &trajectory);
+        let line = episode::line(12, window, &task, group, &trajectory);
+        prop_assert_eq!(line.contains("\"window\":"), window != Window::Full);
         let records = episode::read(&line).unwrap();
         prop_assert_eq!(records[0].line(), line.clone());
         let read = episode::group(&records);
         prop_assert_eq!(&read.members[0], &trajectory);
         prop_assert_eq!((&read.task, read.id), (&task, group));
-        prop_assert_eq!(episode::line(12, &read.task, read.id, &read.members[0]), line);
+        prop_assert_eq!(episode::line(12, records[0].window, &read.task, read.id, &read.members[0]), line);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn resolve(name: &str, overrides: &[&str]) -> Resolved {
 }
 
 /// Chooses between the first two legal actions by one parameter: π(first) = σ(θ), said by the response's first token.
-struct Choice {
+pub(crate) struct Choice {
     theta: f64,
     pending: f64,
     /// Added to the log-probs that it records while sampling: 0, unless a test wants it to lie.
@@ -63,7 +63,7 @@ struct Choosing<'a> {
 }
 
 impl Choice {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { theta: 0.0, pending: 0.0, lie: 0.0 }
     }
 
@@ -146,7 +146,7 @@ impl Learner for Choice {
     }
 }
 
-const SMALL: [&str; 8] = [
+pub(crate) const SMALL: [&str; 8] = [
     "warm-start=none",
     "steps=5",
     "groups=6",
@@ -158,7 +158,7 @@ const SMALL: [&str; 8] = [
 ];
 
 /// Runs to the end, or to the disk's.
-fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<String, StageError> {
+pub(crate) fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<String, StageError> {
     let name = resolved.id().to_string();
     let run = RunDir::open_or_create(disk, runs, &name, &resolved.lock(), &resolved.canon)?;
     let facts = Facts { command: "test".into(), device: "cpu".into(), threads: 1 };
@@ -242,13 +242,13 @@ impl Policy for Forgetful {
 
 impl Session for Misremembering<'_> {
     fn generate(&mut self, requests: &[Request<'_>]) -> Vec<Completion> {
-        let mut fed: Vec<Vec<u32>> = requests.iter().map(|request| request.append.to_vec()).collect();
+        let mut read: Vec<Vec<u32>> = requests.iter().map(|request| request.prompt.to_vec()).collect();
         if self.1 == 1 {
-            fed.iter_mut().for_each(|tokens| tokens[0] += 1);
+            read.iter_mut().for_each(|tokens| tokens[0] += 1);
         }
         self.1 += 1;
         let requests: Vec<Request<'_>> =
-            requests.iter().zip(&fed).map(|(request, append)| Request { append, ..request.clone() }).collect();
+            requests.iter().zip(&read).map(|(request, prompt)| Request { prompt, ..request.clone() }).collect();
         self.0.generate(&requests)
     }
 }
