@@ -429,7 +429,11 @@ macro_rules! choice {
 /// The kebab-case name of a field, as a constant.
 macro_rules! kebab_name {
     ($field:ident) => {{
-        const NAME: &str = stringify!($field);
+        // A field that is called like a word of Rust, such as `r#for`, has its name without the mark.
+        const NAME: &str = match stringify!($field).as_bytes() {
+            [b'r', b'#', ..] => stringify!($field).split_at(2).1,
+            _ => stringify!($field),
+        };
         const BYTES: [u8; NAME.len()] = $crate::config::kebab(NAME);
         const KEBAB: &str = match std::str::from_utf8(&BYTES) {
             Ok(name) => name,

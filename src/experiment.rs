@@ -30,6 +30,8 @@ use crate::config::{Decode, Field, Folder, Input, Kind, Section, Value, choice, 
 use crate::env::EnvConfig;
 use crate::filter::FilterConfig;
 use crate::objective::ObjectiveConfig;
+use crate::schedule::ScheduleConfig;
+use crate::stop::StopConfig;
 
 /// The description of a whole experiment.
 pub const FIELDS: &[Field] = ResolvedConfig::FIELDS;
@@ -61,6 +63,8 @@ section! {
         pub train: TrainConfig,
         /// The held-out panel.
         pub eval: EvalConfig,
+        /// What ends the run before its last step.
+        pub stop: Vec<StopConfig>,
         /// Where and how the run is carried out.
         (local) pub execution: ExecutionConfig,
     }
@@ -182,7 +186,7 @@ section! {
         pub groups: usize where 1..=65536,
         /// Episodes of each group.
         pub group_size: usize where 1..=65536,
-        /// First training task; step s plays tasks offset + s·groups + g.
+        /// First training task; step s begins at offset + (s − 1)·groups·rounds: 1, or 1 + `filter.empty.tries`.
         pub task_offset: u64 where 0..=1e15,
         /// Turns of an episode.
         pub max_turns: usize where 1..=10000,
@@ -241,7 +245,7 @@ section! {
         /// Peak learning rate.
         pub learning_rate: f64 where 0.0..=1.0,
         /// How the learning rate changes over the run.
-        pub schedule: Schedule,
+        pub schedule: ScheduleConfig,
         /// Decay of the first moment.
         pub beta1: f64 where 0.0..=0.9999999,
         /// Decay of the second moment.
@@ -252,27 +256,6 @@ section! {
         pub weight_decay: f64 where 0.0..=1.0,
         /// Bound on the gradient's global norm.
         pub clip_norm: f64 where 0.0..=1e12,
-    }
-}
-
-choice! {
-    /// A learning rate over the steps of a run.
-    pub enum Schedule {
-        /// The same at every step.
-        "constant" => Constant,
-        /// Falls in a straight line, and would be 0 one step after the last.
-        "linear" => Linear,
-    }
-}
-
-impl Schedule {
-    /// The share of the peak at step `step` (from 1) of `steps`.
-    #[must_use]
-    pub fn share(self, step: usize, steps: usize) -> f64 {
-        match self {
-            Self::Constant => 1.0,
-            Self::Linear => 1.0 - (step - 1) as f64 / steps.max(step) as f64,
-        }
     }
 }
 
@@ -307,20 +290,9 @@ section! {
         (local) pub threads: Option<usize> where 1..=4096,
         /// Training steps between checkpoints.
         (local) pub checkpoint_every: usize where 1..=100000000,
-        /// Checkpoints kept.
+        /// Newest checkpoints kept, beside that of the best evaluation.
         (local) pub checkpoints: usize where 1..=1000,
         /// What the run's log holds: a `tracing` filter.
         (local) pub log: String,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Schedule;
-
-    #[test]
-    fn rates_over_a_run() {
-        assert_eq!([1, 3, 4].map(|step| Schedule::Linear.share(step, 4)), [1.0, 0.5, 0.25]);
-        assert_eq!(Schedule::Constant.share(4, 4), 1.0);
     }
 }

@@ -1,22 +1,38 @@
 //! Filters: which groups the update sees. One filter a file, pure functions of the groups' scores.
 
+pub mod empty;
+pub mod equal_rewards;
+pub mod min_p;
 pub mod none;
 pub mod score;
+pub mod top_k;
+pub mod top_k_abs;
 pub mod top_p;
+pub mod walk;
 
+pub use empty::{EmptyConfig, Refill, Skip};
+pub use equal_rewards::EqualRewards;
+pub use min_p::MinP;
 pub use none::NoFilter;
 pub use score::Score;
-pub use top_p::{Keep, Mass, TopP};
+pub use top_k::TopK;
+pub use top_k_abs::TopKAbs;
+pub use top_p::{Mass, TopP};
+pub use walk::{Keep, Walk};
 
-use crate::config::variants;
+use crate::config::{choice, variants};
 use crate::stats;
-use crate::trajectory::Group;
+use crate::trajectory::{Group, Sequence};
 
 variants! {
     /// Which groups the update sees.
     pub enum FilterConfig: "filter" {
         "none" => None(NoFilter),
         "top-p" => TopP(TopP),
+        "top-k" => TopK(TopK),
+        "top-k-abs" => TopKAbs(TopKAbs),
+        "min-p" => MinP(MinP),
+        "equal-rewards" => EqualRewards(EqualRewards),
     }
 }
 
@@ -29,34 +45,39 @@ pub struct Outcome {
     pub kept: Vec<usize>,
     /// Ascending.
     pub dropped: Vec<(usize, Dropped)>,
-    /// The mass to reach, where the filter reaches for one.
+    /// The mass to reach, or the cut score, where the filter has one.
     pub threshold: Option<f64>,
 }
 
-/// Why a group was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
-    /// Its score is 0 and the filter does not include such groups.
-    ZeroScore,
-    /// The mass was reached before its turn came.
-    BeyondMass,
-    /// There is no mass to share: the step keeps nothing.
-    NoMass,
-}
-
-impl Dropped {
-    /// The reason in records and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Dropped::ZeroScore => "zero-score",
-            Dropped::BeyondMass => "beyond-mass",
-            Dropped::NoMass => "no-mass",
-        }
+choice! {
+    /// Why a group was dropped.
+    pub enum Dropped {
+        /// Its score is 0 and the filter does not include such groups.
+        "zero-score" => ZeroScore,
+        /// Its score is not a number.
+        "no-score" => NoScore,
+        /// The mass was reached before its turn came.
+        "beyond-mass" => BeyondMass,
+        /// There is no mass to share: the step keeps nothing.
+        "no-mass" => NoMass,
+        /// The count was reached before its turn came.
+        "beyond-count" => BeyondCount,
+        /// Its score does not reach the cut.
+        "beyond-cut" => BeyondCut,
+        /// Its members' episode scores do not differ.
+        "equal-rewards" => EqualRewards,
     }
 }
 
 impl Outcome {
+    /// Of groups of these scores, from why each was dropped, if it was.
+    #[must_use]
+    pub fn new(scores: Vec<f64>, verdicts: &[Option<Dropped>], threshold: Option<f64>) -> Self {
+        let kept = (0..verdicts.len()).filter(|group| verdicts[*group].is_none()).collect();
+        let dropped = verdicts.iter().enumerate().filter_map(|(group, verdict)| verdict.map(|why| (group, why)));
+        Self { scores, kept, dropped: dropped.collect(), threshold }
+    }
+
     /// Whether nothing is left to learn from.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -74,34 +95,82 @@ impl FilterConfig {
     /// The verdict on a step's groups.
     #[must_use]
     pub fn apply(&self, groups: &[Group]) -> Outcome {
+        let scores: Vec<f64> = self.score().iter().flat_map(|score| groups.iter().map(|g| score.of(g))).collect();
         match self {
             FilterConfig::None(none) => none.select(groups.len()),
-            FilterConfig::TopP(top_p) => {
-                top_p.select(&groups.iter().map(|group| top_p.score.of(group)).collect::<Vec<_>>())
-            }
+            FilterConfig::TopP(top_p) => top_p.select(&scores),
+            FilterConfig::TopK(top_k) => top_k.select(&scores),
+            FilterConfig::TopKAbs(top_k) => top_k.select(&scores),
+            FilterConfig::MinP(min_p) => min_p.select(&scores),
+            FilterConfig::EqualRewards(equal) => equal.select(&scores),
         }
+    }
+
+    /// What it scores a group by; nothing where it does not look.
+    #[must_use]
+    pub fn score(&self) -> Option<Score> {
+        match self {
+            FilterConfig::None(_) => None,
+            FilterConfig::TopP(top_p) => Some(top_p.score),
+            FilterConfig::TopK(top_k) => Some(top_k.score),
+            FilterConfig::TopKAbs(top_k) => Some(top_k.score),
+            FilterConfig::MinP(min_p) => Some(min_p.score),
+            FilterConfig::EqualRewards(_) => Some(Score::RewardStd),
+        }
+    }
+
+    /// What a step does that keeps too little, and after how many consecutive steps that keep nothing the run stops.
+    fn if_empty(&self) -> Option<(&EmptyConfig, usize)> {
+        match self {
+            FilterConfig::None(_) => None,
+            FilterConfig::TopP(top_p) => Some((&top_p.empty, top_p.empty_stop)),
+            FilterConfig::TopK(top_k) => Some((&top_k.empty, top_k.empty_stop)),
+            FilterConfig::TopKAbs(top_k) => Some((&top_k.empty, top_k.empty_stop)),
+            FilterConfig::MinP(min_p) => Some((&min_p.empty, min_p.empty_stop)),
+            FilterConfig::EqualRewards(equal) => Some((&equal.empty, equal.empty_stop)),
+        }
+    }
+
+    /// Rounds of `rollout.groups` tasks that a step may play.
+    #[must_use]
+    pub fn rounds(&self) -> usize {
+        self.if_empty().map_or(1, |(empty, _)| empty.rounds())
     }
 
     /// Consecutive steps that may keep nothing before the run stops; 0 where there is no such bound.
     #[must_use]
     pub fn empty_stop(&self) -> usize {
-        match self {
-            FilterConfig::None(_) => 0,
-            FilterConfig::TopP(top_p) => top_p.empty_stop,
-        }
+        self.if_empty().map_or(0, |(_, stop)| stop)
     }
 
     /// What makes this filter meaningless, in words for a person, where the smallest group has `group_size` members.
     #[must_use]
     pub fn objection(&self, group_size: usize) -> Option<String> {
-        let FilterConfig::TopP(top_p) = self else { return None };
-        let score = top_p.score.name();
-        if top_p.score.is_spread() && group_size < 2 {
-            return Some(format!("filter.score \"{score}\" is a spread: a group of one member has none"));
+        let score = self.score()?;
+        let name = score.name();
+        match self {
+            FilterConfig::EqualRewards(_) if group_size < 2 => {
+                Some("filter \"equal-rewards\" compares members: a group of one has no other".to_owned())
+            }
+            _ if score.is_spread() && group_size < 2 => {
+                Some(format!("filter.score \"{name}\" is a spread: a group of one member has none"))
+            }
+            FilterConfig::TopP(top_p) if score.can_be_negative() && top_p.mass == Mass::Linear => {
+                Some(format!("filter.mass \"linear\" adds up scores, and \"{name}\" can be negative: take \"softmax\""))
+            }
+            _ => None,
         }
-        (top_p.score.can_be_negative() && top_p.mass == Mass::Linear).then(|| {
-            format!("filter.mass \"linear\" adds up scores, and \"{score}\" can be negative: take \"softmax\"")
-        })
+    }
+
+    /// What recorded groups lack that this filter needs, in words for a person.
+    #[must_use]
+    pub fn lack(&self, groups: &[Group]) -> Option<String> {
+        let score = self.score().filter(|score| score.needs_entropies())?;
+        let members = groups.iter().flat_map(|group| group.members.iter().map(move |member| (group.id, member)));
+        let lacks = |row: &Sequence| row.entropies.len() != row.response_tokens();
+        let (group, member) = members.into_iter().find(|(_, member)| member.sequences.iter().any(lacks))?;
+        let (name, member) = (score.name(), member.member);
+        Some(format!("filter.score \"{name}\" needs entropies: member {member} of group {group} has none recorded"))
     }
 }
 

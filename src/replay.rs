@@ -112,7 +112,7 @@ pub fn replay(text: &str, rules: &Rules<'_>) -> Result<Replay, ReplayError> {
     let records = episode::by_group(episode::read(text)?)?;
     let groups: Vec<Group> = records.iter().map(|members| episode::group(members)).collect();
     let smallest = groups.iter().map(|group| group.members.len()).min().unwrap_or(usize::MAX);
-    if let Some(objection) = rules.filter.objection(smallest) {
+    if let Some(objection) = rules.filter.objection(smallest).or_else(|| rules.filter.lack(&groups)) {
         return Err(ReplayError::Rule(objection));
     }
     if let Some(group) = groups.iter().find(|group| !group.scores().iter().all(|score| score.is_finite())) {

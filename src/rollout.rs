@@ -35,13 +35,15 @@ impl Plan<'_> {
     }
 }
 
-/// Plays one training step: `rollout.groups` tasks by `rollout.group-size` members.
+/// Plays round `round` (from 0) of training step `step` (from 1): `rollout.groups` tasks by `rollout.group-size`
+/// members. Groups are numbered through all rounds, and every round that the step may play has its own tasks.
 #[must_use]
-pub fn collect(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy, step: u64) -> Vec<Group> {
+pub fn collect(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy, step: u64, round: usize) -> Vec<Group> {
     let rollout = &config.rollout;
+    let tasks_a_step = (config.filter.rounds() * rollout.groups) as u64;
     let mut plans = Vec::with_capacity(rollout.groups * rollout.group_size);
-    for group in 0..rollout.groups {
-        let position = rollout.task_offset + (step - 1) * rollout.groups as u64 + group as u64;
+    for group in round * rollout.groups..(round + 1) * rollout.groups {
+        let position = rollout.task_offset + (step - 1) * tasks_a_step + group as u64;
         let (env, index) = mixture(&config.task, position);
         for member in 0..rollout.group_size {
             let path = vec![step, group as u64, member as u64];

@@ -2,11 +2,12 @@
 //! share it.
 
 use miette::Diagnostic;
+use serde::Serialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::experiment::ExecutionConfig;
-use crate::record::{Begun, Checkpoint, Progress, RunError, Timings, signals};
+use crate::record::{Attempt, Begun, Checkpoint, Progress, RunError, Timings, signals};
 
 /// What is driven: step 0 looks before anything is learnt, steps `1..=steps` learn.
 pub trait Stage {
@@ -44,6 +45,8 @@ pub struct Report {
     pub message: Option<String>,
     /// Why this step is the last, where it is so before its time.
     pub stop: Option<String>,
+    /// How well the step's evaluation went: the checkpoint of the best one is kept. None without an evaluation.
+    pub score: Option<f64>,
 }
 
 /// How a drive ended.
@@ -86,7 +89,7 @@ pub fn drive(
     warnings.iter().for_each(|warning| progress.message(warning));
     let run = attempt.path().display().to_string();
     let mut timings = Timings::new();
-    let mut next = 0;
+    let (mut next, mut best) = (0, None);
     if let Some(checkpoint) = checkpoint {
         let step = checkpoint.step;
         if let Err(reason) = stage.restore(&checkpoint.files, &checkpoint.counters["stage"]) {
@@ -94,9 +97,11 @@ pub fn drive(
             return Err(StageError::Restore { run, step, reason });
         }
         progress.message(&format!("goes on after step {step}"));
+        let counters = &checkpoint.counters;
+        best = Best::read(counters);
         if is_last(stage, &checkpoint) {
-            let digest = attempt.finish(step, &checkpoint.counters["metrics"])?;
-            return Ok(Ended::Done { digest });
+            let (stop, best) = (counters["stop"].as_str(), best.map(|best| best.step));
+            return Ok(Ended::Done { digest: attempt.finish(step, &counters["metrics"], stop, best)? });
         }
         next = step + 1;
     }
@@ -109,33 +114,61 @@ pub fn drive(
                 return Err(StageError::Step { run, step, reason });
             }
         };
-        if let Some(lines) = &report.rollouts {
-            attempt.write_rollouts(step, lines)?;
-        }
-        if let Some(lines) = &report.evals {
-            attempt.write_evals(step, lines)?;
-        }
-        attempt.append_metrics(&report.metrics)?;
+        write(&attempt, step, &report)?;
         progress.step(step, &report.view, timings.seconds_left(stage.steps().saturating_sub(step)));
         if let Some(message) = &report.message {
             progress.message(message);
         }
+        if let Some(reason) = &report.stop {
+            progress.message(&format!("ends after step {step}: {reason}"));
+        }
         let last = step >= stage.steps() || report.stop.is_some();
         let signal = signals::interrupted();
-        if last || signal.is_some() || step.is_multiple_of(execution.checkpoint_every) {
+        let better = report.score.filter(|score| best.is_none_or(|best: Best| *score > best.score));
+        best = better.map(|score| Best { step, score }).or(best);
+        let pinned = best.map(|best| best.step);
+        if last || better.is_some() || signal.is_some() || step.is_multiple_of(execution.checkpoint_every) {
             let (files, counters) = timings.phase("save", || stage.save());
-            let counters = json!({ "stage": counters, "stop": report.stop, "metrics": report.metrics });
-            timings.phase("checkpoint", || attempt.save_checkpoint(step, files, counters, execution.checkpoints))?;
+            let counters = json!({ "stage": counters, "stop": report.stop, "best": best, "metrics": report.metrics });
+            let keep = execution.checkpoints;
+            timings.phase("checkpoint", || attempt.save_checkpoint(step, files, counters, keep, pinned))?;
         }
         attempt.append_timings(&timings.end_step(step))?;
         if last {
-            return Ok(Ended::Done { digest: attempt.finish(step, &report.metrics)? });
+            let digest = attempt.finish(step, &report.metrics, report.stop.as_deref(), pinned)?;
+            return Ok(Ended::Done { digest });
         }
         if let Some(signal) = signal {
             attempt.interrupt(&format!("signal {signal}"))?;
             return Ok(Ended::Interrupted(signal));
         }
         next += 1;
+    }
+}
+
+/// Writes a step's records down.
+fn write(attempt: &Attempt, step: usize, report: &Report) -> Result<(), RunError> {
+    if let Some(lines) = &report.rollouts {
+        attempt.write_rollouts(step, lines)?;
+    }
+    if let Some(lines) = &report.evals {
+        attempt.write_evals(step, lines)?;
+    }
+    attempt.append_metrics(&report.metrics)
+}
+
+/// The best evaluation so far, of equal ones the earliest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Best {
+    step: usize,
+    score: f64,
+}
+
+impl Best {
+    /// From a checkpoint's counters.
+    fn read(counters: &Value) -> Option<Self> {
+        let (step, score) = (&counters["best"]["step"], &counters["best"]["score"]);
+        Some(Self { step: step.as_u64()? as usize, score: score.as_f64()? })
     }
 }
 

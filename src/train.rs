@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::chat::{Chat, Mask};
 use crate::evaluate::{self, EvalStats, Evaluation};
 use crate::experiment::{Numerics, ResolvedConfig};
-use crate::filter::{self, Outcome};
+use crate::gather::{FilterStats, gather};
 use crate::policy::{Learner, Row};
 use crate::record::Timings;
 use crate::record::episode::{self, Window};
@@ -17,6 +17,7 @@ use crate::rng::Stream;
 use crate::rollout::{self, RolloutStats};
 use crate::stage::{Report, Stage};
 use crate::stats;
+use crate::stop::Stops;
 use crate::trajectory::{Group, Sequence};
 use crate::update::{Rules, UpdateStats, update};
 
@@ -30,7 +31,7 @@ fn mismatch_bound(numerics: Numerics) -> f64 {
 }
 
 /// What a step was like. Field paths are the names of metrics.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StepRecord {
     pub step: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,16 +46,6 @@ pub struct StepRecord {
     pub eval: Option<EvalStats>,
 }
 
-/// What the filter left.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct FilterStats {
-    /// Groups kept.
-    pub kept: usize,
-    pub kept_share: f64,
-    /// Groups whose members' scores do not differ.
-    pub zero: usize,
-}
-
 /// The credit given.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AdvantageStats {
@@ -62,7 +53,7 @@ pub struct AdvantageStats {
     pub std: f64,
 }
 
-/// One training step: roll out, check, filter, credit, update.
+/// One training step: play and filter, check, credit, update; at `lr_share` of the peak learning rate.
 ///
 /// # Errors
 /// Log-probs that do not repeat, or a gradient that is not finite.
@@ -71,17 +62,16 @@ pub fn train_step(
     chat: &Chat<'_>,
     learner: &mut dyn Learner,
     step: usize,
+    lr_share: f64,
     timings: &mut Timings,
 ) -> Result<(StepRecord, Vec<Group>), String> {
-    let groups = timings.phase("rollout", || rollout::collect(config, chat, &*learner, step as u64));
-    if let Some(reason) = rollout::unplayable(&groups) {
+    let gathered = timings.phase("rollout", || gather(config, chat, &*learner, step as u64));
+    let groups = &gathered.groups;
+    if let Some(reason) = rollout::unplayable(groups) {
         return Err(reason);
     }
-    let mismatch = timings.phase("spot_check", || spot_check(config, &*learner, &groups, step))?;
-
-    let outcome = config.filter.apply(&groups);
-    let kept: Vec<&Group> = outcome.kept.iter().map(|&group| &groups[group]).collect();
-    let masked = timings.phase("mask", || masked(config, &*learner, &kept));
+    let mismatch = timings.phase("spot_check", || spot_check(config, &*learner, groups, step))?;
+    let masked = timings.phase("mask", || masked(config, &*learner, &gathered.kept()));
     let kept: Vec<&Group> = masked.iter().map(Cow::as_ref).collect();
 
     let credits = config.advantage.estimate(&kept);
@@ -92,7 +82,7 @@ pub fn train_step(
         update: &config.update,
         objective: &config.objective,
         temperature: config.rollout.sampling.temperature,
-        learning_rate: config.update.learning_rate * config.update.schedule.share(step, config.train.steps),
+        learning_rate: config.update.learning_rate * lr_share,
     };
     let updated = timings.phase("update", || update(&rules, &batch, learner)).map_err(|error| error.to_string())?;
 
@@ -100,20 +90,13 @@ pub fn train_step(
     timings.count_tokens(tokens);
     let record = StepRecord {
         step,
-        rollout: Some(RolloutStats::of(&groups, mismatch)),
-        filter: Some(FilterStats::of(&outcome, &groups)),
+        rollout: Some(RolloutStats::of(groups, mismatch)),
+        filter: Some(gathered.stats()),
         advantage: (!kept.is_empty()).then(|| AdvantageStats { std: stats::std(&batch.advantages, 1) }),
         update: (!kept.is_empty()).then_some(updated),
         eval: None,
     };
-    Ok((record, groups))
-}
-
-impl FilterStats {
-    fn of(outcome: &Outcome, groups: &[Group]) -> Self {
-        let kept = outcome.kept.len();
-        Self { kept, kept_share: kept as f64 / groups.len() as f64, zero: filter::zero(groups) }
-    }
+    Ok((record, gathered.groups))
 }
 
 /// The largest difference between recorded log-probs and those of an uncached forward pass, over some whole rows.
@@ -174,8 +157,7 @@ pub struct Training<'a> {
     pub config: &'a ResolvedConfig,
     pub chat: &'a Chat<'a>,
     pub learner: &'a mut dyn Learner,
-    /// Consecutive steps in which the filter kept nothing.
-    pub empty_steps: usize,
+    pub stops: Stops<'a>,
 }
 
 impl Stage for Training<'_> {
@@ -184,51 +166,65 @@ impl Stage for Training<'_> {
     }
 
     fn step(&mut self, step: usize, timings: &mut Timings) -> Result<Report, String> {
-        let (mut record, groups) = match step {
-            0 => (StepRecord { step, rollout: None, filter: None, advantage: None, update: None, eval: None }, vec![]),
-            _ => train_step(self.config, self.chat, self.learner, step, timings)?,
-        };
-        let stop = self.stop(&record);
-        let due = step.is_multiple_of(self.config.eval.every) || step >= self.steps() || stop.is_some();
-        let evaluation = (due && self.config.eval.tasks > 0)
-            .then(|| timings.phase("eval", || evaluate::evaluate(self.config, self.chat, &*self.learner)));
-        if let Some(reason) = evaluation.as_ref().and_then(|evaluation| rollout::unplayable(&evaluation.sampled)) {
-            return Err(reason);
+        let (mut record, groups) = self.train(step, timings)?;
+        let due = step.is_multiple_of(self.config.eval.every) || step >= self.steps();
+        let mut evaluation = if due { self.evaluate(&mut record, timings)? } else { None };
+        let stop = self.stops.feed(&json!(record))?;
+        if stop.is_some() && evaluation.is_none() {
+            evaluation = self.evaluate(&mut record, timings)?;
         }
-        record.eval = evaluation.as_ref().map(|evaluation| evaluation.stats);
         Ok(Report {
-            metrics: serde_json::to_value(&record).map_err(|error| error.to_string())?,
+            metrics: json!(record),
             view: view(&record, &groups, timings),
             rollouts: (step > 0).then(|| self.lines(step, &groups)),
             evals: evaluation.as_ref().map(|e| self.lines(step, &e.sampled) + &self.lines(step, &e.greedy)),
             message: evaluation.as_ref().map(|evaluation| show(step, evaluation)),
             stop,
+            score: record.eval.map(|eval| eval.sampled.success),
         })
     }
 
     fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
-        (self.learner.save(), json!({ "empty_steps": self.empty_steps }))
+        (self.learner.save(), json!({ "stops": self.stops.save() }))
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String> {
-        let count = counters["empty_steps"].as_u64().ok_or("its counters lack empty_steps")?;
-        self.empty_steps = count as usize;
+        self.stops.restore(&counters["stops"])?;
         self.learner.restore(files)
     }
 }
 
-impl Training<'_> {
-    fn lines(&self, step: usize, groups: &[Group]) -> String {
-        episode::lines(step, Window::of(&self.config.rollout.window), groups)
+impl<'a> Training<'a> {
+    /// Before the first step.
+    #[must_use]
+    pub fn new(config: &'a ResolvedConfig, chat: &'a Chat<'a>, learner: &'a mut dyn Learner) -> Self {
+        Self { config, chat, learner, stops: Stops::new(&config.stop, config.filter.empty_stop()) }
     }
 
-    /// Whether this step is the last before its time.
-    fn stop(&mut self, record: &StepRecord) -> Option<String> {
-        let kept = record.filter.as_ref()?.kept;
-        self.empty_steps = if kept == 0 { self.empty_steps + 1 } else { 0 };
-        let bound = self.config.filter.empty_stop();
-        (bound > 0 && self.empty_steps >= bound)
-            .then(|| format!("the filter kept nothing in {bound} consecutive steps (filter.empty-stop)"))
+    /// Step `step` without its evaluation. The learning rate is the schedule's, as far as the stops have left it.
+    fn train(&mut self, step: usize, timings: &mut Timings) -> Result<(StepRecord, Vec<Group>), String> {
+        if step == 0 {
+            return Ok((StepRecord::default(), Vec::new()));
+        }
+        let share = self.config.update.schedule.share(step, self.config.train.steps) * self.stops.lr_scale();
+        train_step(self.config, self.chat, self.learner, step, share, timings)
+    }
+
+    /// Plays the held-out panel and enters it in the record.
+    fn evaluate(&self, record: &mut StepRecord, timings: &mut Timings) -> Result<Option<Evaluation>, String> {
+        if self.config.eval.tasks == 0 {
+            return Ok(None);
+        }
+        let evaluation = timings.phase("eval", || evaluate::evaluate(self.config, self.chat, &*self.learner));
+        if let Some(reason) = rollout::unplayable(&evaluation.sampled) {
+            return Err(reason);
+        }
+        record.eval = Some(evaluation.stats);
+        Ok(Some(evaluation))
+    }
+
+    fn lines(&self, step: usize, groups: &[Group]) -> String {
+        episode::lines(step, Window::of(&self.config.rollout.window), groups)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::policy::{Cotangent, Learner, Optimizer, Policy, Row};
 use crate::record::Timings;
 use crate::rng::Stream;
 use crate::rollout::{self, Plan};
+use crate::schedule::half_cosine;
 use crate::stage::{Report, Stage};
 use crate::trajectory::{Sequence, Split, Trajectory};
 
@@ -154,7 +155,7 @@ fn cosine(warm: &ExpertWarmStart, step: u64) -> f64 {
         return warm.learning_rate * step / rise;
     }
     let share = if steps > rise { (step - rise) / (steps - rise) } else { 1.0 };
-    warm.learning_rate * (0.1 + 0.45 * (1.0 + libm::cos(std::f64::consts::PI * share)))
+    warm.learning_rate * half_cosine(0.1, share)
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, comm
     };
     log_to(disk, run, resolved)?;
     let mut learner = agent.learner(config, weights)?;
-    let mut training = Training { config, chat: &chat, learner: &mut learner, empty_steps: 0 };
+    let mut training = Training::new(config, &chat, &mut learner);
     let progress = progress(&resolved.name, &begun, config.train.steps, common);
     let ended = drive(&mut training, begun, &config.execution, &progress);
     progress.finish();
@@ -206,13 +206,14 @@ fn catch_signals() -> Result<(), CliError> {
 fn result(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common, how: &str) -> Result<(), CliError> {
     let metrics = reader::metrics(disk, run.path())?;
     let corrupt = |what: &str| RunError::Corrupt { path: run.path().to_owned(), what: what.to_owned() };
-    let digest = reader::digest(disk, run.path())?.ok_or_else(|| corrupt("it is done and has no result.kdl"))?;
+    let found = reader::result(disk, run.path())?.ok_or_else(|| corrupt("it is done and has no result.kdl"))?;
+    let reader::RunResult { digest, stop, best } = found;
     let last = metrics.last().ok_or_else(|| corrupt("it is done and has no metrics.jsonl"))?;
     let evals: Vec<&Value> = metrics.iter().filter(|line| line["eval"].is_object()).collect();
     if common.json {
         say(&json!({
             "run": resolved.id().to_string(), "key": resolved.key.to_string(), "directory": run.path(),
-            "digest": digest, "first": evals.first(), "last": last,
+            "digest": digest, "stop": stop, "best": best, "first": evals.first(), "last": last,
         })
         .to_string());
         return Ok(());
@@ -222,9 +223,15 @@ fn result(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common, how: 
         resolved.id(),
         metrics.last().map_or(0, |line| line["step"].as_u64().unwrap_or(0))
     ));
+    if let Some(reason) = stop {
+        say(&format!("stopped    {reason}"));
+    }
     if let (Some(first), Some(last)) = (evals.first(), evals.last()) {
         say(&success("before", first));
         say(&success("after", last));
+    }
+    if let Some(line) = evals.iter().find(|line| line["step"].as_u64() == best) {
+        say(&success("best", line));
     }
     say(&format!("key        {}", resolved.key));
     say(&format!("digest     {digest}"));

@@ -20,6 +20,11 @@ pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic
     if let Some(objection) = config.filter.objection(config.rollout.group_size) {
         rules.demand(false, "filter", &objection, "choose another score or mass, or larger groups");
     }
+    for (index, stop) in config.stop.iter().enumerate() {
+        if let Some((objection, help)) = stop.objection(config.eval.tasks > 0) {
+            rules.demand(false, &format!("stop.{index}"), &objection, &help);
+        }
+    }
     for (list, tasks) in [("task", &config.task), ("eval.task", &config.eval.task)] {
         for (index, task) in tasks.iter().enumerate() {
             if let Err(objection) = task.env.feasible() {

@@ -12,6 +12,6 @@ impl NoFilter {
     /// Keeps all.
     #[must_use]
     pub fn select(&self, groups: usize) -> Outcome {
-        Outcome { scores: Vec::new(), kept: (0..groups).collect(), dropped: Vec::new(), threshold: None }
+        Outcome::new(Vec::new(), &vec![None; groups], None)
     }
 }

@@ -15,21 +15,8 @@
 //! same goes for `keep "smallest"` where a candidate's score is 0, which ends the walk at once (so that wants
 //! `include-zero #false`); and `eps` is taken off in units of the score.
 
-use super::{Dropped, Outcome, Score};
+use super::{Dropped, EmptyConfig, Keep, Outcome, Score, Walk};
 use crate::config::{choice, section};
-
-/// Scores of at most this size are zero.
-const ZERO: f64 = 1e-10;
-
-choice! {
-    /// Which end of the scores is kept.
-    pub enum Keep {
-        /// The largest: where members differ there is something to learn.
-        "largest" => Largest,
-        /// The smallest, as an ablation.
-        "smallest" => Smallest,
-    }
-}
 
 choice! {
     /// What a group adds to the mass.
@@ -56,6 +43,8 @@ section! {
         pub mass: Mass,
         /// Taken off the mass to reach, in units of the score; only linear mass uses it.
         pub eps: f64 where 0.0..=1000.0,
+        /// What a step does that keeps fewer groups than it plays.
+        pub empty: EmptyConfig,
         /// Consecutive steps that keep nothing after which the run stops; 0 never stops it.
         pub empty_stop: usize where 0..=1000000,
     }
@@ -65,59 +54,45 @@ impl TopP {
     /// The verdict on groups of these scores.
     #[must_use]
     pub fn select(&self, scores: &[f64]) -> Outcome {
-        let walk = self.walk(scores);
-        let threshold = self.threshold(&walk);
+        let walk = Walk::new(scores, self.keep, self.include_zero);
+        let masses = self.masses(&walk);
+        let threshold = self.threshold(&masses);
         let taken = match (threshold, self.mass) {
-            (None, _) => walk.len(),
-            (Some(mass), Mass::Linear) => reach(&walk, mass),
-            (Some(mass), Mass::Softmax) => reach_or_all(&walk, mass),
+            (None, _) => masses.len(),
+            (Some(goal), Mass::Linear) => reach(&masses, goal),
+            (Some(goal), Mass::Softmax) => reach_or_all(&masses, goal),
         };
-        let mut verdicts = vec![Some(Dropped::ZeroScore); scores.len()];
-        for (place, (group, _)) in walk.iter().enumerate() {
-            let beyond = if taken == 0 { Dropped::NoMass } else { Dropped::BeyondMass };
-            verdicts[*group] = (place >= taken).then_some(beyond);
-        }
-        Outcome {
-            scores: scores.to_vec(),
-            kept: (0..scores.len()).filter(|g| verdicts[*g].is_none()).collect(),
-            dropped: verdicts.iter().enumerate().filter_map(|(g, verdict)| verdict.map(|why| (g, why))).collect(),
-            threshold,
-        }
+        walk.take(taken, if taken == 0 { Dropped::NoMass } else { Dropped::BeyondMass }, threshold)
     }
 
-    /// The candidates in the order in which they are taken, each with the mass that it adds.
+    /// What each candidate adds to the mass, in the walk's order.
     #[must_use]
-    pub fn walk(&self, scores: &[f64]) -> Vec<(usize, f64)> {
-        let sign = if self.keep == Keep::Largest { 1.0 } else { -1.0 };
-        // Adding 0 makes −0 equal to 0.
-        let rank = |group: usize| sign * scores[group] + 0.0;
-        let candidate = |group: &usize| self.include_zero || scores[*group].abs() > ZERO;
-        let mut order: Vec<usize> = (0..scores.len()).filter(candidate).collect();
-        order.sort_by(|a, b| rank(*b).total_cmp(&rank(*a)));
-        match (self.mass, order.first()) {
+    pub fn masses(&self, walk: &Walk<'_>) -> Vec<f64> {
+        let scores: Vec<f64> = walk.order.iter().map(|group| walk.scores[*group]).collect();
+        match (self.mass, scores.first()) {
             (Mass::Softmax, Some(first)) => {
-                let max = rank(*first);
-                let weights: Vec<f64> = order.iter().map(|g| libm::exp(rank(*g) - max)).collect();
+                let max = self.keep.rank(*first);
+                let weights: Vec<f64> = scores.iter().map(|score| libm::exp(self.keep.rank(*score) - max)).collect();
                 let total: f64 = weights.iter().sum();
-                order.into_iter().zip(weights).map(|(group, weight)| (group, weight / total)).collect()
+                weights.into_iter().map(|weight| weight / total).collect()
             }
-            _ => order.into_iter().map(|group| (group, scores[group])).collect(),
+            _ => scores,
         }
     }
 
     /// The mass to reach; none where every candidate is kept, or there is none.
-    fn threshold(&self, walk: &[(usize, f64)]) -> Option<f64> {
-        (self.value < 1.0 && !walk.is_empty()).then(|| match self.mass {
-            Mass::Linear => self.value * walk.iter().map(|(_, mass)| mass).sum::<f64>() - self.eps,
+    fn threshold(&self, masses: &[f64]) -> Option<f64> {
+        (self.value < 1.0 && !masses.is_empty()).then(|| match self.mass {
+            Mass::Linear => self.value * masses.iter().sum::<f64>() - self.eps,
             Mass::Softmax => self.value,
         })
     }
 }
 
 /// Length of the shortest prefix of positive masses that reaches `goal`; 0 if none does.
-fn reach(walk: &[(usize, f64)], goal: f64) -> usize {
+fn reach(masses: &[f64], goal: f64) -> usize {
     let mut sum = 0.0;
-    for (place, (_, mass)) in walk.iter().enumerate() {
+    for (place, mass) in masses.iter().enumerate() {
         if sum >= goal {
             return place;
         }
@@ -126,15 +101,15 @@ fn reach(walk: &[(usize, f64)], goal: f64) -> usize {
         }
         sum += mass;
     }
-    if sum >= goal { walk.len() } else { 0 }
+    if sum >= goal { masses.len() } else { 0 }
 }
 
 /// Length of the shortest prefix, not empty, that reaches `goal`; all of it if rounding leaves the whole below.
-fn reach_or_all(walk: &[(usize, f64)], goal: f64) -> usize {
+fn reach_or_all(masses: &[f64], goal: f64) -> usize {
     let mut sum = 0.0;
-    let last = walk.iter().position(|(_, mass)| {
+    let last = masses.iter().position(|mass| {
         sum += mass;
         sum >= goal
     });
-    last.map_or(walk.len(), |place| place + 1)
+    last.map_or(masses.len(), |place| place + 1)
 }

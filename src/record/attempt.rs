@@ -150,8 +150,8 @@ impl Attempt {
         self.run.disk.replace(&path, &bytes)
     }
 
-    /// Saves a checkpoint after step `step`, and keeps the newest `keep`. `files` are the learner's, `counters`
-    /// whatever else the next steps depend on.
+    /// Saves a checkpoint after step `step`, and keeps the newest `keep` and that of step `best`. `files` are the
+    /// learner's, `counters` whatever else the next steps depend on.
     ///
     /// # Errors
     /// The system's; [`RunError::LeaseLost`].
@@ -164,6 +164,7 @@ impl Attempt {
         files: Vec<(String, Vec<u8>)>,
         counters: Value,
         keep: usize,
+        best: Option<usize>,
     ) -> Result<()> {
         self.lease.check()?;
         let (disk, mut offsets) = (&self.run.disk, BTreeMap::new());
@@ -174,15 +175,16 @@ impl Attempt {
         }
         // The names of the append-only files, and of the folders with one file a step.
         disk.sync_folder(self.path())?;
-        checkpoint::save(disk, self.path(), self.number, &Checkpoint { step, files, offsets, counters }, keep)
+        checkpoint::save(disk, self.path(), self.number, &Checkpoint { step, files, offsets, counters }, keep, best)
     }
 
     /// Ends the run after its last step with its result: the digest of what is there. `metrics` are the final ones, as
-    /// nested objects. Returns the digest.
+    /// nested objects; `stop` says why the step is the last, if before its time, and `best` which step's checkpoint did
+    /// best in an evaluation. Returns the digest.
     ///
     /// # Errors
     /// The system's; [`RunError::LeaseLost`]; [`RunError::Corrupt`] if the newest checkpoint is not the last step's.
-    pub fn finish(self, step: usize, metrics: &Value) -> Result<String> {
+    pub fn finish(self, step: usize, metrics: &Value, stop: Option<&str>, best: Option<usize>) -> Result<String> {
         self.lease.check()?;
         let disk = &self.run.disk;
         if checkpoint::steps(disk, self.path())?.last() != Some(&step) {
@@ -190,7 +192,9 @@ impl Attempt {
             return Err(RunError::Corrupt { path: self.path().to_owned(), what });
         }
         let digest = digest::digest(disk, self.path())?;
-        let result = Fields::default().with("step", step);
+        let mut result = Fields::default().with("step", step);
+        result = best.into_iter().fold(result, |result, best| result.with("best", best));
+        result = stop.into_iter().fold(result, |result, stop| result.with_text("stop", stop));
         let result = result.with_lines("metrics", &flat(metrics)).with_text("digest", &digest);
         disk.replace(&self.path().join("result.kdl"), result.to_string().as_bytes())?;
         self.end(State::Done, "done")?;

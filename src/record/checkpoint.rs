@@ -63,11 +63,18 @@ pub fn folder(run: &Path, step: usize) -> PathBuf {
 }
 
 /// Saves a checkpoint of the run in the folder `run`, then removes all but the newest `keep` (at least 1) of it and
-/// those before it, and those of later steps, which an attempt that fell back left behind.
+/// those before it, that of step `best` aside, and those of later steps, which an attempt that fell back left behind.
 ///
 /// # Errors
 /// The system's; the checkpoints before it are then still there.
-pub fn save(disk: &Disk, run: &Path, attempt: u32, checkpoint: &Checkpoint, keep: usize) -> Result<(), RunError> {
+pub fn save(
+    disk: &Disk,
+    run: &Path,
+    attempt: u32,
+    checkpoint: &Checkpoint,
+    keep: usize,
+    best: Option<usize>,
+) -> Result<(), RunError> {
     let target = folder(run, checkpoint.step);
     let draft = checkpoints(run).join(format!(".tmp-{:06}-{attempt}", checkpoint.step));
     disk.ensure_folder(&checkpoints(run))?;
@@ -99,7 +106,7 @@ pub fn save(disk: &Disk, run: &Path, attempt: u32, checkpoint: &Checkpoint, keep
     }
     disk.rename(&draft, &target)?;
     disk.sync_folder(&checkpoints(run))?;
-    prune(disk, run, checkpoint.step, keep)
+    prune(disk, run, checkpoint.step, keep, best)
 }
 
 /// The newest checkpoint of the run in the folder `run` that verifies; why newer ones do not.
@@ -172,12 +179,12 @@ pub fn remove_drafts(disk: &Disk, run: &Path) -> Result<(), RunError> {
     drafts.try_for_each(|name| disk.remove_folder(&checkpoints(run).join(name)))
 }
 
-fn prune(disk: &Disk, run: &Path, step: usize, keep: usize) -> Result<(), RunError> {
+fn prune(disk: &Disk, run: &Path, step: usize, keep: usize, best: Option<usize>) -> Result<(), RunError> {
     remove_drafts(disk, run)?;
     let steps = steps(disk, run)?;
     let upto = steps.iter().filter(|s| **s <= step).count();
     let kept = upto.saturating_sub(keep.max(1))..upto;
-    let stale = steps.iter().enumerate().filter(|(i, _)| !kept.contains(i));
+    let stale = steps.iter().enumerate().filter(|(i, step)| !kept.contains(i) && best != Some(**step));
     for (_, step) in stale {
         // Renamed first, so that a kill halfway leaves no checkpoint that lacks files.
         let aside = checkpoints(run).join(format!(".tmp-{step:06}-stale"));

@@ -128,13 +128,34 @@ pub fn episodes(disk: &Disk, path: &Path) -> Result<String, RunError> {
     String::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))
 }
 
+/// What a finished run came to, beside its metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunResult {
+    pub digest: String,
+    /// Why it ended before its last step, if it did.
+    pub stop: Option<String>,
+    /// The step whose checkpoint did best in an evaluation, if there was one.
+    pub best: Option<u64>,
+}
+
+/// A run's result, if it is done.
+///
+/// # Errors
+/// The system's.
+pub fn result(disk: &Disk, run: &Path) -> Result<Option<RunResult>, RunError> {
+    let read = disk.find_text(&run.join("result.kdl"))?.and_then(|text| Read::parse(&text));
+    let result = |read: Read| {
+        Some(RunResult { digest: read.text("digest")?, stop: read.text("stop"), best: read.count("best") })
+    };
+    Ok(read.and_then(result))
+}
+
 /// The digest in a run's result, if it is done.
 ///
 /// # Errors
 /// The system's.
 pub fn digest(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
-    let text = disk.find_text(&run.join("result.kdl"))?;
-    Ok(text.and_then(|text| Read::parse(&text)?.text("digest")))
+    Ok(result(disk, run)?.map(|result| result.digest))
 }
 
 /// Names of the run directories in a folder.

@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 #![expect(clippy::single_range_in_vec_init, reason = "a row may have one response, a mini-batch one shard")]
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -13,11 +12,12 @@ use proptest::prelude::*;
 use starpo::advantage::grpo::grpo;
 use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
 use starpo::batch::Batch;
-use starpo::experiment::{Schedule, UpdateConfig};
-use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Outcome, Score, TopP};
+use starpo::experiment::UpdateConfig;
+use starpo::filter::{EmptyConfig, Keep, Mass, Score, Skip, TopP};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
 use starpo::objective::{AggregateConfig, Clip, ObjectiveConfig, Ppo, Tokens};
 use starpo::policy::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
+use starpo::schedule::{Constant, ScheduleConfig};
 use starpo::stats;
 use starpo::trajectory::{End, Group, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
 use starpo::update::{NonFinite, Rules, UpdateStats, update};
@@ -32,6 +32,7 @@ pub(crate) const TOP_P: TopP = TopP {
     include_zero: true,
     mass: Mass::Linear,
     eps: 0.01,
+    empty: EmptyConfig::Skip(Skip {}),
     empty_stop: 5,
 };
 pub(crate) const GRPO: Grpo = Grpo { std: true, unit: Unit::Trajectory, ddof: 1, epsilon: 1e-6, lone: Lone::Zero };
@@ -48,57 +49,6 @@ pub(crate) fn close(actual: &[f64], expected: &[f64], tolerance: f64) {
     for (a, e) in actual.iter().zip(expected) {
         assert!((a - e).abs() <= tolerance * e.abs().max(1.0), "{actual:?} is not {expected:?}");
     }
-}
-
-fn linear(value: f64) -> TopP {
-    TopP { value, ..TOP_P }
-}
-
-#[test]
-fn t1_linear_top_p() {
-    let kept = |top_p: &TopP, scores: &[f64]| top_p.select(scores).kept;
-    assert_eq!(kept(&linear(0.6), &[4.0, 3.0, 2.0, 1.0]), [0, 1]);
-    assert_eq!(kept(&linear(0.9), &[4.0, 3.0, 2.0, 1.0]), [0, 1, 2]);
-    assert_eq!(kept(&linear(0.9), &[1.0, 2.0, 3.0, 4.0]), [1, 2, 3]);
-    assert!(kept(&linear(0.9), &[0.0; 3]).is_empty());
-    assert_eq!(kept(&linear(1.0), &[0.0; 3]), [0, 1, 2]);
-    assert_eq!(kept(&linear(0.5), &[1.0; 4]), [0, 1]);
-    assert_eq!(kept(&linear(0.9), &[1.0; 4]), [0, 1, 2, 3]);
-    assert_eq!(kept(&linear(0.9), &[0.02; 3]), [0, 1, 2]);
-    let smallest = TopP { keep: Keep::Smallest, ..linear(0.9) };
-    assert_eq!(kept(&smallest, &[4.0, 3.0, 2.0, 1.0]), [0, 1, 2, 3]);
-    let order: Vec<usize> = smallest.walk(&[4.0, 3.0, 2.0, 1.0]).iter().map(|(group, _)| *group).collect();
-    assert_eq!(order, [3, 2, 1, 0]);
-    let without = |value| TopP { include_zero: false, ..linear(value) };
-    assert!(kept(&without(1.0), &[0.0; 3]).is_empty());
-    assert_eq!(kept(&without(1.0), &[2.0, 0.0, 1.0]), [0, 2]);
-    assert!(kept(&without(0.9), &[0.005, 0.004, 0.001]).is_empty());
-    assert_eq!(kept(&without(0.9), &[0.02, 0.0, 0.0]), [0]);
-    // [F] Refused with the config; the function itself keeps nothing, as RAGEN's.
-    assert!(kept(&linear(0.9), &[-3.0, -1.0, 2.0]).is_empty());
-    assert!(FilterConfig::TopP(TopP { score: Score::RewardMean, ..TOP_P }).objection(8).is_some());
-    // [F] One member: refused, and never NaN.
-    assert_eq!(Score::RewardStd.of_rewards(&[3.0]), 0.0);
-    assert!(FilterConfig::TopP(TOP_P).objection(1).is_some() && FilterConfig::TopP(TOP_P).objection(2).is_none());
-}
-
-#[test]
-fn t2_softmax_top_p() {
-    let kept = |top_p: &TopP, scores: &[f64]| top_p.select(scores).kept;
-    let softmax = |value| TopP { mass: Mass::Softmax, value, ..TOP_P };
-    let steps = [5.0, 4.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0];
-    assert_eq!(kept(&softmax(0.6), &[1.0; 3]), [0, 1]);
-    assert_eq!(kept(&softmax(0.9), &[0.0; 8]), [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert_eq!(kept(&softmax(0.9), &[0.5, 0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0]), [0, 1, 2, 3, 4, 5, 6]);
-    assert_eq!(kept(&softmax(0.9), &[0.5, 0.4, 0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert_eq!(kept(&softmax(0.9), &steps), [0, 1, 2]);
-    assert_eq!(kept(&linear(0.9), &steps), [0, 1, 2, 3]);
-    // Ties to the lowest index: the same set as RAGEN's here, in the order 5, 6, 7, 4.
-    let smallest = TopP { keep: Keep::Smallest, ..softmax(0.9) };
-    assert_eq!(kept(&smallest, &steps), [4, 5, 6, 7]);
-    let order: Vec<usize> = smallest.walk(&steps).iter().take(4).map(|(group, _)| *group).collect();
-    assert_eq!(order, [5, 6, 7, 4]);
-    assert_eq!(kept(&TopP { include_zero: false, ..softmax(0.9) }, &[10.0, 1.0, 0.0, 0.0]), [0]);
 }
 
 #[test]
@@ -149,23 +99,6 @@ fn golden_objective() {
     golden("objective", "ppo", &out);
 }
 
-/// One filter of every kind, for the contracts.
-fn filters() -> Vec<FilterConfig> {
-    let mut all = vec![FilterConfig::None(NoFilter {})];
-    for (value, include_zero) in [(0.0, true), (0.5, false), (0.9, true), (0.9, false), (1.0, false)] {
-        for (keep, mass) in [
-            (Keep::Largest, Mass::Linear),
-            (Keep::Smallest, Mass::Linear),
-            (Keep::Largest, Mass::Softmax),
-            (Keep::Smallest, Mass::Softmax),
-        ] {
-            all.push(FilterConfig::TopP(TopP { value, include_zero, keep, mass, ..TOP_P }));
-        }
-    }
-    assert!(FilterConfig::NAMES.iter().all(|name| all.iter().any(|filter| filter.name() == *name)));
-    all
-}
-
 fn task() -> Task {
     Task { env: "bandit".into(), epoch: 1, split: Split::Train, index: 0 }
 }
@@ -177,7 +110,7 @@ fn turn(reward: f64) -> Turn {
 }
 
 /// A group of one-turn episodes of these scores; member m has a prompt of one token and `lengths[m]` response tokens.
-fn group(id: usize, scores: &[f64], lengths: &[usize]) -> Group {
+pub(crate) fn group(id: usize, scores: &[f64], lengths: &[usize]) -> Group {
     let member = |(member, (score, length)): (usize, (&f64, &usize))| {
         let logprobs: Vec<f32> = (0..*length).map(|token| -0.5 - 0.25 * token as f32).collect();
         let tokens = (0..=*length as u32).collect();
@@ -194,48 +127,7 @@ fn group(id: usize, scores: &[f64], lengths: &[usize]) -> Group {
     Group { id, task: task(), members: scores.iter().zip(lengths).enumerate().map(member).collect() }
 }
 
-/// Groups of two whose spreads grow with `spread`.
-fn spread_groups(spreads: &[u32]) -> Vec<Group> {
-    let spread = |(id, spread): (usize, &u32)| group(id, &[0.0, f64::from(*spread) / 8.0], &[1, 1]);
-    spreads.iter().enumerate().map(spread).collect()
-}
-
-fn all_of(outcome: &Outcome) -> Vec<usize> {
-    let mut all: Vec<usize> = outcome.kept.iter().copied().chain(outcome.dropped.iter().map(|d| d.0)).collect();
-    assert!(outcome.kept.is_sorted() && outcome.dropped.is_sorted_by_key(|d| d.0));
-    all.sort_unstable();
-    all
-}
-
 proptest! {
-    #[test]
-    fn filters_partition_and_break_ties_by_index(spreads in prop::collection::vec(0..6u32, 0..10)) {
-        let groups = spread_groups(&spreads);
-        for filter in filters() {
-            let outcome = filter.apply(&groups);
-            prop_assert_eq!(all_of(&outcome), (0..groups.len()).collect::<Vec<_>>());
-            for (late, spread) in spreads.iter().enumerate().filter(|(late, _)| outcome.kept.contains(late)) {
-                let equal = (0..late).filter(|early| spreads[*early] == *spread);
-                prop_assert!(equal.clone().all(|early| outcome.kept.contains(&early)), "{:?} {:?}", filter, outcome);
-            }
-        }
-    }
-
-    #[test]
-    fn verdicts_follow_their_groups(
-        order in prop::collection::btree_set(0..1000u32, 1..10).prop_map(Vec::from_iter).prop_shuffle(),
-    ) {
-        let sorted = { let mut sorted = order.clone(); sorted.sort_unstable(); sorted };
-        for filter in filters() {
-            let verdicts = |spreads: &[u32]| -> BTreeMap<u32, Option<&'static str>> {
-                let outcome = filter.apply(&spread_groups(spreads));
-                let reason = |index: usize| outcome.reason(index).map(|reason| reason.name());
-                spreads.iter().enumerate().map(|(index, spread)| (*spread, reason(index))).collect()
-            };
-            prop_assert_eq!(verdicts(&order), verdicts(&sorted));
-        }
-    }
-
     #[test]
     fn grpo_is_centred_and_ignores_a_constant(
         members in prop::collection::vec((-100..100i32, 1..5usize), 2..9), shift in -1000..1000i32,
@@ -391,7 +283,7 @@ fn learn(
         epochs,
         mini_batch,
         learning_rate: 0.1,
-        schedule: Schedule::Constant,
+        schedule: ScheduleConfig::Constant(Constant { warmup: 0 }),
         beta1: 0.9,
         beta2: 0.999,
         epsilon: 1e-8,
@@ -469,13 +361,4 @@ fn an_update_measures_how_far_it_went() {
     // exp 0.5 and exp 1 are above 1.28: clipped for the better member; for the worse one they stay below 3.
     close(&[stats.clip_fraction, stats.clip_fraction_lower], &[2.0 / 8.0, 0.0], 1e-12);
     assert_eq!(stats.steps, 2);
-}
-
-#[test]
-fn scores_of_groups() {
-    let of = |score: Score| score.of_rewards(&[1.0, 0.0, 0.0, 1.0]);
-    close(&[of(Score::RewardStd), of(Score::RewardVariance)], &[(1.0f64 / 3.0).sqrt(), 1.0 / 3.0], 1e-15);
-    assert_eq!((of(Score::RewardMean), of(Score::RewardSum)), (0.5, 2.0));
-    assert_eq!(Score::RewardVariance.of_rewards(&[10.9; 7]), 0.0);
-    assert_eq!(starpo::filter::zero(&spread_groups(&[0, 1, 0])), 2);
 }

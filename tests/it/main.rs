@@ -5,11 +5,13 @@ mod chat;
 mod cli;
 mod config;
 mod env;
+mod filters;
 mod learning;
 mod policy;
 mod record;
 mod replay;
 mod run;
+mod stops;
 mod tidy;
 mod window;
 

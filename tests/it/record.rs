@@ -48,10 +48,10 @@ fn run(disk: &Disk, runs: &Path, steps: usize) -> Result<Option<String>, RunErro
         attempt.append_timings(&json!({"step": step, "attempt": attempt.number()}))?;
         if step % 2 == 0 || step == steps {
             attempt.write_evals(step, &format!("{{\"eval\":{step}}}\n"))?;
-            attempt.save_checkpoint(step, weights(value), json!({"empty": 0.1}), 2)?;
+            attempt.save_checkpoint(step, weights(value), json!({"empty": 0.1}), 2, None)?;
         }
     }
-    attempt.finish(steps, &json!({"rollout": {"success": 0.5}, "kl": null})).map(Some)
+    attempt.finish(steps, &json!({"rollout": {"success": 0.5}, "kl": null}), None, None).map(Some)
 }
 
 /// As after a kill: the lease names a process that is gone.
@@ -170,15 +170,20 @@ fn a_checkpoint_comes_back_as_it_was() {
         counters: json!({"z": 1e-7, "a": [0.1, null], "seed": u64::MAX}),
     };
     for step in [10, 20, 30] {
-        checkpoint::save(&disk, run.path(), 1, &saved(step), 2).unwrap();
+        checkpoint::save(&disk, run.path(), 1, &saved(step), 2, None).unwrap();
         assert_eq!(checkpoint::latest(&disk, run.path()).unwrap().checkpoint, Some(saved(step)));
     }
     assert_eq!(checkpoint::steps(&disk, run.path()).unwrap(), [20, 30]);
     // An attempt that fell back: what is later is not its own.
-    checkpoint::save(&disk, run.path(), 2, &saved(25), 2).unwrap();
+    checkpoint::save(&disk, run.path(), 2, &saved(25), 2, None).unwrap();
     assert_eq!(checkpoint::steps(&disk, run.path()).unwrap(), [20, 25]);
-    checkpoint::save(&disk, run.path(), 2, &saved(25), 2).unwrap();
+    checkpoint::save(&disk, run.path(), 2, &saved(25), 2, None).unwrap();
     assert_eq!(Disk::default().names(&run.path().join("checkpoints")).unwrap(), ["000020", "000025"]);
+    // That of the best step stays until another is better.
+    for (step, best, kept) in [(30, 20, &[20, 30][..]), (40, 20, &[20, 40]), (50, 40, &[40, 50]), (60, 60, &[60])] {
+        checkpoint::save(&disk, run.path(), 3, &saved(step), 1, Some(best)).unwrap();
+        assert_eq!(checkpoint::steps(&disk, run.path()).unwrap(), kept);
+    }
 }
 
 #[test]
@@ -189,7 +194,7 @@ fn any_flipped_byte_falls_back_to_the_checkpoint_before() {
     for name in ["model.safetensors", "optimizer.bin", MANIFEST] {
         let length = {
             for step in [1, 2] {
-                checkpoint::save(&disk, run.path(), 1, &saved(step), 2).unwrap();
+                checkpoint::save(&disk, run.path(), 1, &saved(step), 2, None).unwrap();
             }
             fs::read(checkpoint::folder(run.path(), 2).join(name)).unwrap().len()
         };
@@ -217,7 +222,7 @@ fn resuming_cuts_away_what_came_after_the_checkpoint() {
         attempt.write_rollouts(step, "{}\n").unwrap();
         attempt.write_evals(step, "{}\n").unwrap();
         if step == 2 {
-            attempt.save_checkpoint(step, Vec::new(), Value::Null, 2).unwrap();
+            attempt.save_checkpoint(step, Vec::new(), Value::Null, 2, None).unwrap();
         }
     }
     drop(attempt);

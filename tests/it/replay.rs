@@ -9,7 +9,7 @@ use std::fs;
 
 use proptest::prelude::*;
 use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
-use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Score, TopP};
+use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Score, TopP, Walk};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
 use starpo::objective::{AggregateConfig, Clip, ObjectiveConfig, Ppo};
 use starpo::record::episode::{self, Window};
@@ -21,17 +21,17 @@ use crate::learning::{GRPO, PPO, TOP_P, close};
 
 const NONE: FilterConfig = FilterConfig::None(NoFilter {});
 
-fn episodes(name: &str) -> String {
+pub(crate) fn episodes(name: &str) -> String {
     fs::read_to_string(format!("{}/golden/episodes/{name}.jsonl", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-fn run(name: &str, filter: &FilterConfig, grpo: &Grpo, ppo: &Ppo) -> Replay {
+pub(crate) fn run(name: &str, filter: &FilterConfig, grpo: &Grpo, ppo: &Ppo) -> Replay {
     let (advantage, objective) = (AdvantageConfig::Grpo(grpo.clone()), ObjectiveConfig::Ppo(ppo.clone()));
     replay(&episodes(name), &Rules { filter, advantage: &advantage, objective: &objective }).unwrap()
 }
 
 /// What a file is refused with, under a filter.
-fn refusal(text: &str, filter: &FilterConfig) -> String {
+pub(crate) fn refusal(text: &str, filter: &FilterConfig) -> String {
     let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
     replay(text, &Rules { filter, advantage: &advantage, objective: &objective }).unwrap_err().to_string()
 }
@@ -252,10 +252,11 @@ fn filter_table(case: &str, file: &str, top_p: &TopP) -> String {
     let replayed = run(file, &filter(top_p.clone()), &GRPO, &PPO);
     let scores: Vec<f64> = replayed.groups.iter().map(|group| group.score.unwrap()).collect();
     let mut gathered = vec![None; scores.len()];
+    let walk = Walk::new(&scores, top_p.keep, top_p.include_zero);
     let mut sum = 0.0;
-    for (place, (group, mass)) in top_p.walk(&scores).into_iter().enumerate() {
+    for (place, (group, mass)) in walk.order.iter().zip(top_p.masses(&walk)).enumerate() {
         sum += mass;
-        gathered[group] = Some((place + 1, sum));
+        gathered[*group] = Some((place + 1, sum));
     }
     let mut out = format!(
         "{case}\n{file}.jsonl: value {} score {} keep {} include-zero {} mass {} eps {}\n",

@@ -42,12 +42,14 @@ impl Tokens for Characters {
 }
 
 pub(crate) fn resolve(name: &str, overrides: &[&str]) -> Resolved {
-    // Of two overrides of one name the later holds.
+    experiment::resolve(name, &latest(overrides), Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Of overrides of one name the last.
+pub(crate) fn latest(overrides: &[&str]) -> Vec<String> {
     let name_of = |text: &str| text.split('=').next().map(str::to_owned);
     let last = |(at, text): &(usize, &&str)| overrides[at + 1..].iter().all(|later| name_of(later) != name_of(text));
-    let overrides: Vec<String> =
-        overrides.iter().enumerate().filter(last).map(|(_, text)| (*text).to_owned()).collect();
-    experiment::resolve(name, &overrides, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
+    overrides.iter().enumerate().filter(last).map(|(_, text)| (*text).to_owned()).collect()
 }
 
 /// Chooses between the first two legal actions by one parameter: π(first) = σ(θ), said by the response's first token.
@@ -165,7 +167,7 @@ pub(crate) fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<S
     let Some(begun) = run.begin(&facts)? else { return Ok(reader::digest(disk, run.path())?.unwrap()) };
     let chat = Chat::new(&Characters, true).unwrap();
     let mut learner = Choice::new();
-    let mut training = Training { config: &resolved.config, chat: &chat, learner: &mut learner, empty_steps: 0 };
+    let mut training = Training::new(&resolved.config, &chat, &mut learner);
     let progress = Progress::new("test", 0, resolved.config.train.steps, true);
     match drive(&mut training, begun, &resolved.config.execution, &progress)? {
         Ended::Done { digest } => Ok(digest),
@@ -224,7 +226,7 @@ fn log_probs_that_do_not_repeat_end_the_run() {
     let resolved = resolve("bandit", &SMALL);
     let chat = Chat::new(&Characters, true).unwrap();
     let mut learner = Choice { lie: 2e-4, ..Choice::new() };
-    let error = train_step(&resolved.config, &chat, &mut learner, 1, &mut Timings::new()).unwrap_err();
+    let error = train_step(&resolved.config, &chat, &mut learner, 1, 1.0, &mut Timings::new()).unwrap_err();
     assert!(error.contains("sampling and training disagree"), "{error}");
     assert_eq!(learner.theta, 0.0, "nothing was learnt from it");
 }
@@ -301,7 +303,7 @@ fn one_wrong_value_in_the_cache_ends_the_run() {
         let weights = Weights::random(shape.clone(), 0.5, 1).unwrap();
         Transformer::new(weights, policy::device("cpu").unwrap(), 1)
     };
-    let step = |learner: &mut dyn Learner| train_step(&resolved.config, &chat, learner, 1, &mut Timings::new());
+    let step = |learner: &mut dyn Learner| train_step(&resolved.config, &chat, learner, 1, 1.0, &mut Timings::new());
     let (record, _) = step(&mut learner()).unwrap();
     assert_eq!(record.rollout.unwrap().logprob_mismatch_max, 0.0);
     let error = step(&mut Forgetful(learner())).unwrap_err();
@@ -377,7 +379,7 @@ fn t16_steps_play_consecutive_tasks() {
     let resolved = resolve("bandit", &[&SMALL[..], &["groups=2", "group-size=2", "task-offset=10000"]].concat());
     let chat = Chat::new(&Characters, true).unwrap();
     let indices = |step| -> Vec<u64> {
-        let groups = rollout::collect(&resolved.config, &chat, &Choice::new(), step);
+        let groups = rollout::collect(&resolved.config, &chat, &Choice::new(), step, 0);
         groups.iter().flat_map(|group| group.members.iter().map(|_| group.task.index)).collect()
     };
     assert_eq!(indices(1), [10000, 10000, 10001, 10001]);
@@ -392,7 +394,7 @@ fn t16_steps_play_consecutive_tasks() {
 fn t18_success_and_pass_at_k() {
     let resolved = resolve("bandit", &[&SMALL[..], &["groups=1", "group-size=2"]].concat());
     let chat = Chat::new(&Characters, true).unwrap();
-    let mut groups = rollout::collect(&resolved.config, &chat, &Choice::new(), 1);
+    let mut groups = rollout::collect(&resolved.config, &chat, &Choice::new(), 1, 0);
     groups[0].members[0].end = End::Solved;
     groups[0].members[1].end = End::Failed;
     let stats = RolloutStats::of(&groups, 0.0);

@@ -9,11 +9,11 @@ const LAYERS: [&[&str]; 11] = [
     &["trajectory"],
     &["batch"],
     &["config"],
-    &["env", "chat", "filter", "advantage", "objective", "diagnose"],
+    &["env", "chat", "filter", "advantage", "objective", "diagnose", "schedule", "stop"],
     &["policy", "experiment"],
     &["record"],
     &["rollout", "update", "replay"],
-    &["evaluate", "stage"],
+    &["evaluate", "gather", "stage"],
     &["warm_start", "train", "sweep", "report"],
     &["cli"],
 ];

@@ -151,6 +151,18 @@ task \"sokoban\" { symbols \"#\" \"#\" }";
     shows("rule-sokoban", &["rule"; 3], body(boards, &[]));
     shows("rule-bandit", &["rule"], body("task \"bandit\" { low 0.25 }", &[]));
     shows("rule-filter", &["rule"], body("", &["filter=top-p", "rollout.group-size=1"]));
+    shows("rule-filter-lone", &["rule"], body("filter \"equal-rewards\"", &["rollout.group-size=1"]));
+    let sum = "filter \"top-p\" { score \"reward-sum\" }";
+    shows("rule-filter-mass", &["rule"], body(sum, &[]));
+    let stops = "stop \"rule\" { when \"rollot.success\"; below 0.5 }
+stop \"rule\" { when \"rollout.success\" }
+stop \"rule\" { when \"update.kl\"; below 0.5; above 0.5 }
+stop \"rule\" { when \"eval.success\"; below 0.5 }
+stop \"validation-floor\"";
+    shows("rule-stop", &["rule"; 5], body(stops, &["eval.tasks=0"]));
+    let refill = "filter \"none\" { empty \"refill\" }\nstop \"rule\" { when \"update.kl\"; above 1.0; factor 0.5 }";
+    shows("other-variant-empty", &["other-variant", "unknown-key"], body(refill, &[]));
+    shows("missing-key-stop", &["missing-key"], body("stop \"rule\" { above 1.0 }", &[]));
 }
 
 #[test]
