@@ -15,7 +15,7 @@ use crate::stats;
 section! {
     /// The spread of rewards within groups has fallen to a small share of what it was (RAGEN, arXiv:2504.20073).
     pub struct SpreadCollapse epoch 1 {
-        /// Steps of the baseline, and steps in a row that must be below its share; those that keep nothing do not count.
+        /// Steps of the baseline, and steps in a row that must be below its share; empty ones do not count.
         pub window: usize where 1..=1000000,
         /// Of the baseline.
         pub share: f64 where 0.0..=1.0,
