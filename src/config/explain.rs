@@ -41,7 +41,7 @@ pub fn explain(
     let name = fold(name);
     let exact = entries.iter().any(|entry| entry.path == name);
     let meant = |entry: &&Entry| if exact { entry.path == name } else { ends_with(&entry.path, &name) };
-    let found: Vec<Explanation> = entries
+    let mut found: Vec<Explanation> = entries
         .iter()
         .filter(meant)
         .map(|entry| {
@@ -62,6 +62,8 @@ pub fn explain(
             }
         })
         .collect();
+    // A variant that several members have within them is one.
+    found.dedup_by(|a, b| a.member.is_some() && (&a.path, &a.member) == (&b.path, &b.member));
     if found.is_empty() {
         return Err(Diagnostic::unknown_path(&name, entries.iter().map(|entry| entry.path.as_str())).into());
     }
