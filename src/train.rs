@@ -2,17 +2,18 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::batch::Batch;
 use crate::chat::{Chat, Mask};
+use crate::diagnose::{Collapse, History};
 use crate::evaluate::{self, EvalStats, Evaluation};
 use crate::experiment::{Numerics, ResolvedConfig};
 use crate::filter::{self, Outcome};
 use crate::policy::{Learner, Row};
 use crate::record::Timings;
-use crate::record::episode::{self, Window};
+use crate::record::episode::{self, TurnMetrics, Window};
 use crate::rng::Stream;
 use crate::rollout::{self, RolloutStats};
 use crate::stage::{Report, Stage};
@@ -36,6 +37,8 @@ pub struct StepRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub collapse: Option<Collapse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<AdvantageStats>,
@@ -43,6 +46,13 @@ pub struct StepRecord {
     pub update: Option<UpdateStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval: Option<EvalStats>,
+}
+
+impl StepRecord {
+    /// Of a step that has done nothing yet.
+    fn before(step: usize) -> Self {
+        Self { step, rollout: None, collapse: None, filter: None, advantage: None, update: None, eval: None }
+    }
 }
 
 /// What the filter left.
@@ -62,7 +72,7 @@ pub struct AdvantageStats {
     pub std: f64,
 }
 
-/// One training step: roll out, check, filter, credit, update.
+/// One training step: roll out, check, diagnose, filter, credit, update.
 ///
 /// # Errors
 /// Log-probs that do not repeat, or a gradient that is not finite.
@@ -78,6 +88,7 @@ pub fn train_step(
         return Err(reason);
     }
     let mismatch = timings.phase("spot_check", || spot_check(config, &*learner, &groups, step))?;
+    let collapse = diagnose(config, &*learner, &groups, step, timings);
 
     let outcome = config.filter.apply(&groups);
     let kept: Vec<&Group> = outcome.kept.iter().map(|&group| &groups[group]).collect();
@@ -101,6 +112,7 @@ pub fn train_step(
     let record = StepRecord {
         step,
         rollout: Some(RolloutStats::of(&groups, mismatch)),
+        collapse,
         filter: Some(FilterStats::of(&outcome, &groups)),
         advantage: (!kept.is_empty()).then(|| AdvantageStats { std: stats::std(&batch.advantages, 1) }),
         update: (!kept.is_empty()).then_some(updated),
@@ -114,6 +126,19 @@ impl FilterStats {
         let kept = outcome.kept.len();
         Self { kept, kept_share: kept as f64 / groups.len() as f64, zero: filter::zero(groups) }
     }
+}
+
+/// What the step's thoughts tell of their prompts, where it is one to measure at.
+fn diagnose(
+    config: &ResolvedConfig,
+    learner: &dyn Learner,
+    groups: &[Group],
+    step: usize,
+    timings: &mut Timings,
+) -> Option<Collapse> {
+    let (due, temperature) = (config.rollout.think && config.collapse.due(step), config.rollout.sampling.temperature);
+    let cross = |prompts: &[&[u32]], reasonings: &[&[u32]]| learner.cross(prompts, reasonings, temperature);
+    due.then(|| timings.phase("collapse", || config.collapse.measure(groups, config.seed, step, &cross)))
 }
 
 /// The largest difference between recorded log-probs and those of an uncached forward pass, over some whole rows.
@@ -176,6 +201,8 @@ pub struct Training<'a> {
     pub learner: &'a mut dyn Learner,
     /// Consecutive steps in which the filter kept nothing.
     pub empty_steps: usize,
+    /// What thoughts were like before.
+    pub collapse: History,
 }
 
 impl Stage for Training<'_> {
@@ -185,9 +212,11 @@ impl Stage for Training<'_> {
 
     fn step(&mut self, step: usize, timings: &mut Timings) -> Result<Report, String> {
         let (mut record, groups) = match step {
-            0 => (StepRecord { step, rollout: None, filter: None, advantage: None, update: None, eval: None }, vec![]),
+            0 => (StepRecord::before(step), vec![]),
             _ => train_step(self.config, self.chat, self.learner, step, timings)?,
         };
+        let regime = record.collapse.as_mut().and_then(|now| self.collapse.judge(&self.config.collapse, now));
+        let turns = record.collapse.as_ref().map(Collapse::turns).unwrap_or_default();
         let stop = self.stop(&record);
         let due = step.is_multiple_of(self.config.eval.every) || step >= self.steps() || stop.is_some();
         let evaluation = (due && self.config.eval.tasks > 0)
@@ -196,30 +225,36 @@ impl Stage for Training<'_> {
             return Err(reason);
         }
         record.eval = evaluation.as_ref().map(|evaluation| evaluation.stats);
+        let messages: Vec<String> =
+            regime.into_iter().chain(evaluation.as_ref().map(|evaluation| show(step, evaluation))).collect();
         Ok(Report {
             metrics: serde_json::to_value(&record).map_err(|error| error.to_string())?,
             view: view(&record, &groups, timings),
-            rollouts: (step > 0).then(|| self.lines(step, &groups)),
-            evals: evaluation.as_ref().map(|e| self.lines(step, &e.sampled) + &self.lines(step, &e.greedy)),
-            message: evaluation.as_ref().map(|evaluation| show(step, evaluation)),
+            rollouts: (step > 0).then(|| self.lines(step, &groups, &turns)),
+            evals: evaluation.as_ref().map(|e| {
+                let [sampled, greedy] = [&e.sampled, &e.greedy].map(|pass| self.lines(step, pass, &TurnMetrics::new()));
+                sampled + &greedy
+            }),
+            message: (!messages.is_empty()).then(|| messages.join("\n")),
             stop,
         })
     }
 
     fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
-        (self.learner.save(), json!({ "empty_steps": self.empty_steps }))
+        (self.learner.save(), json!({ "empty_steps": self.empty_steps, "collapse": self.collapse }))
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String> {
         let count = counters["empty_steps"].as_u64().ok_or("its counters lack empty_steps")?;
         self.empty_steps = count as usize;
+        self.collapse = History::deserialize(&counters["collapse"]).map_err(|error| format!("collapse: {error}"))?;
         self.learner.restore(files)
     }
 }
 
 impl Training<'_> {
-    fn lines(&self, step: usize, groups: &[Group]) -> String {
-        episode::lines(step, Window::of(&self.config.rollout.window), groups)
+    fn lines(&self, step: usize, groups: &[Group], turns: &TurnMetrics) -> String {
+        episode::lines(step, Window::of(&self.config.rollout.window), groups, turns)
     }
 
     /// Whether this step is the last before its time.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, expert, locked, threads};
 use super::{CliError, Common, root, say};
+use crate::diagnose::History;
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
 use crate::policy::{self, Optimizer, Weights};
 use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, log, reader, signals};
@@ -103,7 +104,8 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, comm
     };
     log_to(disk, run, resolved)?;
     let mut learner = agent.learner(config, weights)?;
-    let mut training = Training { config, chat: &chat, learner: &mut learner, empty_steps: 0 };
+    let mut training =
+        Training { config, chat: &chat, learner: &mut learner, empty_steps: 0, collapse: History::default() };
     let progress = progress(&resolved.name, &begun, config.train.steps, common);
     let ended = drive(&mut training, begun, &config.execution, &progress);
     progress.finish();

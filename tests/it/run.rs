@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use starpo::chat::{Chat, Tokens};
+use starpo::diagnose::History;
 use starpo::experiment::{self, Resolved};
 use starpo::policy::{
     self, Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session, Shape,
@@ -165,7 +166,13 @@ pub(crate) fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<S
     let Some(begun) = run.begin(&facts)? else { return Ok(reader::digest(disk, run.path())?.unwrap()) };
     let chat = Chat::new(&Characters, true).unwrap();
     let mut learner = Choice::new();
-    let mut training = Training { config: &resolved.config, chat: &chat, learner: &mut learner, empty_steps: 0 };
+    let mut training = Training {
+        config: &resolved.config,
+        chat: &chat,
+        learner: &mut learner,
+        empty_steps: 0,
+        collapse: History::default(),
+    };
     let progress = Progress::new("test", 0, resolved.config.train.steps, true);
     match drive(&mut training, begun, &resolved.config.execution, &progress)? {
         Ended::Done { digest } => Ok(digest),
