@@ -27,6 +27,7 @@ pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
 use crate::advantage::AdvantageConfig;
 use crate::chat::{Mask, WindowConfig};
 use crate::config::{Decode, Field, Folder, Input, Kind, Section, Value, choice, section, variants};
+use crate::diagnose::CollapseConfig;
 use crate::env::EnvConfig;
 use crate::filter::FilterConfig;
 use crate::objective::ObjectiveConfig;
@@ -51,6 +52,8 @@ section! {
         pub task: Vec<TaskConfig>,
         /// How episodes are played.
         pub rollout: RolloutConfig,
+        /// What thoughts tell of their prompts.
+        pub collapse: CollapseConfig,
         /// Which groups the update sees.
         pub filter: FilterConfig,
         /// Credit.

@@ -20,6 +20,7 @@ pub mod chat;
 pub mod filter;
 pub mod advantage;
 pub mod objective;
+pub mod diagnose;
 pub mod batch;
 pub mod schedule;
 pub mod stop;

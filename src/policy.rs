@@ -7,6 +7,7 @@ use std::ops::Range;
 use crate::rng::Stream;
 
 mod adamw;
+mod cross;
 mod decoder;
 mod expert;
 mod folder;
@@ -117,6 +118,22 @@ pub struct Cotangent {
 pub trait Learner: Policy {
     /// Scores of whole rows by one uncached forward pass, under `temperature` (0 reads as 1).
     fn score(&self, rows: &[Row<'_>], temperature: f64) -> Vec<Scores>;
+
+    /// Log-probs of every continuation after every prompt, under `temperature`: `[continuation][prompt]`, each summed
+    /// over its tokens in f64. None is empty. Equals, to the bit, scoring the rows prompt ++ continuation, which is
+    /// what a learner does that has no better way.
+    fn cross(&self, prompts: &[&[u32]], continuations: &[&[u32]], temperature: f64) -> Vec<Vec<f64>> {
+        let column = |prompt: &&[u32]| -> Vec<f64> {
+            let tokens: Vec<Vec<u32>> = continuations.iter().map(|tail| [*prompt, *tail].concat()).collect();
+            let responses: Vec<Range<usize>> = tokens.iter().map(|row| prompt.len()..row.len()).collect();
+            let rows = tokens.iter().zip(&responses);
+            let rows = rows.map(|(tokens, response)| Row { tokens, responses: std::slice::from_ref(response) });
+            let scores = self.score(&rows.collect::<Vec<_>>(), temperature);
+            scores.iter().map(|scores| scores.logprobs.iter().map(|&l| f64::from(l)).sum()).collect()
+        };
+        let columns: Vec<Vec<f64>> = prompts.iter().map(column).collect();
+        (0..continuations.len()).map(|i| columns.iter().map(|column| column[i]).collect()).collect()
+    }
 
     /// Scores as [`Learner::score`] gives them, and adds the gradient of the loss whose derivatives `cotangent` gives
     /// (from a row's number and its scores) to the pending gradient. `shards` partition the rows: a shard is one

@@ -2,17 +2,18 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::batch::Batch;
 use crate::chat::{Chat, Mask};
+use crate::diagnose::{Collapse, History};
 use crate::evaluate::{self, EvalStats, Evaluation};
 use crate::experiment::{Numerics, ResolvedConfig};
 use crate::gather::{FilterStats, gather};
 use crate::policy::{Learner, Row};
 use crate::record::Timings;
-use crate::record::episode::{self, Window};
+use crate::record::episode::{self, TurnMetrics, Window};
 use crate::rng::Stream;
 use crate::rollout::{self, RolloutStats};
 use crate::stage::{Report, Stage};
@@ -37,6 +38,8 @@ pub struct StepRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub collapse: Option<Collapse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<AdvantageStats>,
@@ -53,7 +56,7 @@ pub struct AdvantageStats {
     pub std: f64,
 }
 
-/// One training step: play and filter, check, credit, update; at `lr_share` of the peak learning rate.
+/// One training step: play and filter, check, diagnose, credit, update; at `lr_share` of the peak learning rate.
 ///
 /// # Errors
 /// Log-probs that do not repeat, or a gradient that is not finite.
@@ -71,6 +74,7 @@ pub fn train_step(
         return Err(reason);
     }
     let mismatch = timings.phase("spot_check", || spot_check(config, &*learner, groups, step))?;
+    let collapse = diagnose(config, &*learner, groups, step, timings);
     let masked = timings.phase("mask", || masked(config, &*learner, &gathered.kept()));
     let kept: Vec<&Group> = masked.iter().map(Cow::as_ref).collect();
 
@@ -91,12 +95,26 @@ pub fn train_step(
     let record = StepRecord {
         step,
         rollout: Some(RolloutStats::of(groups, mismatch)),
+        collapse,
         filter: Some(gathered.stats()),
         advantage: (!kept.is_empty()).then(|| AdvantageStats { std: stats::std(&batch.advantages, 1) }),
         update: (!kept.is_empty()).then_some(updated),
         eval: None,
     };
     Ok((record, gathered.groups))
+}
+
+/// What the step's thoughts tell of their prompts, where it is one to measure at.
+fn diagnose(
+    config: &ResolvedConfig,
+    learner: &dyn Learner,
+    groups: &[Group],
+    step: usize,
+    timings: &mut Timings,
+) -> Option<Collapse> {
+    let (due, temperature) = (config.rollout.think && config.collapse.due(step), config.rollout.sampling.temperature);
+    let cross = |prompts: &[&[u32]], reasonings: &[&[u32]]| learner.cross(prompts, reasonings, temperature);
+    due.then(|| timings.phase("collapse", || config.collapse.measure(groups, config.seed, step, &cross)))
 }
 
 /// The largest difference between recorded log-probs and those of an uncached forward pass, over some whole rows.
@@ -158,6 +176,8 @@ pub struct Training<'a> {
     pub chat: &'a Chat<'a>,
     pub learner: &'a mut dyn Learner,
     pub stops: Stops<'a>,
+    /// What thoughts were like before.
+    pub collapse: History,
 }
 
 impl Stage for Training<'_> {
@@ -169,27 +189,35 @@ impl Stage for Training<'_> {
         let (mut record, groups) = self.train(step, timings)?;
         let due = step.is_multiple_of(self.config.eval.every) || step >= self.steps();
         let mut evaluation = if due { self.evaluate(&mut record, timings)? } else { None };
+        let regime = record.collapse.as_mut().and_then(|now| self.collapse.judge(&self.config.collapse, now));
+        let turns = record.collapse.as_ref().map(Collapse::turns).unwrap_or_default();
         let stop = self.stops.feed(&json!(record))?;
         if stop.is_some() && evaluation.is_none() {
             evaluation = self.evaluate(&mut record, timings)?;
         }
+        let messages: Vec<String> =
+            regime.into_iter().chain(evaluation.as_ref().map(|evaluation| show(step, evaluation))).collect();
         Ok(Report {
             metrics: json!(record),
             view: view(&record, &groups, timings),
-            rollouts: (step > 0).then(|| self.lines(step, &groups)),
-            evals: evaluation.as_ref().map(|e| self.lines(step, &e.sampled) + &self.lines(step, &e.greedy)),
-            message: evaluation.as_ref().map(|evaluation| show(step, evaluation)),
+            rollouts: (step > 0).then(|| self.lines(step, &groups, &turns)),
+            evals: evaluation.as_ref().map(|e| {
+                let [sampled, greedy] = [&e.sampled, &e.greedy].map(|pass| self.lines(step, pass, &TurnMetrics::new()));
+                sampled + &greedy
+            }),
+            message: (!messages.is_empty()).then(|| messages.join("\n")),
             stop,
             score: record.eval.map(|eval| eval.sampled.success),
         })
     }
 
     fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
-        (self.learner.save(), json!({ "stops": self.stops.save() }))
+        (self.learner.save(), json!({ "stops": self.stops.save(), "collapse": self.collapse }))
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String> {
         self.stops.restore(&counters["stops"])?;
+        self.collapse = History::deserialize(&counters["collapse"]).map_err(|error| format!("collapse: {error}"))?;
         self.learner.restore(files)
     }
 }
@@ -198,7 +226,8 @@ impl<'a> Training<'a> {
     /// Before the first step.
     #[must_use]
     pub fn new(config: &'a ResolvedConfig, chat: &'a Chat<'a>, learner: &'a mut dyn Learner) -> Self {
-        Self { config, chat, learner, stops: Stops::new(&config.stop, config.filter.empty_stop()) }
+        let stops = Stops::new(&config.stop, config.filter.empty_stop());
+        Self { config, chat, learner, stops, collapse: History::default() }
     }
 
     /// Step `step` without its evaluation. The learning rate is the schedule's, as far as the stops have left it.
@@ -223,8 +252,8 @@ impl<'a> Training<'a> {
         Ok(Some(evaluation))
     }
 
-    fn lines(&self, step: usize, groups: &[Group]) -> String {
-        episode::lines(step, Window::of(&self.config.rollout.window), groups)
+    fn lines(&self, step: usize, groups: &[Group], turns: &TurnMetrics) -> String {
+        episode::lines(step, Window::of(&self.config.rollout.window), groups, turns)
     }
 }
 

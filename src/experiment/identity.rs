@@ -4,11 +4,13 @@ use std::fmt;
 
 use super::{EvalConfig, ResolvedConfig, RolloutConfig, UpdateConfig, WarmStartConfig};
 use crate::config::{HEADER, Section};
+use crate::diagnose::CollapseConfig;
 use crate::rng;
 
 /// What every run uses, whatever it chooses, with the version of what it computes.
 pub const COMPONENTS: &[(&str, u32)] = &[
     ("chat", 1),
+    ("collapse", CollapseConfig::EPOCH),
     ("eval", EvalConfig::EPOCH),
     ("rng", rng::EPOCH),
     ("rollout", RolloutConfig::EPOCH),

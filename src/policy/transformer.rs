@@ -15,6 +15,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use starpo_kernels::attention::{Heads, Rotary};
 
 use super::adamw::AdamW;
+use super::cross::column;
 use super::decoder::{Decoder, read};
 use super::ops::{Packed, attention, selective_log_softmax};
 use super::sampler::inverse;
@@ -92,12 +93,7 @@ impl Transformer {
         let longest = spans.iter().map(Range::len).max().unwrap_or(0);
         let packed = Packed { heads: self.heads(), rotary: self.rotary(longest), spans: spans.into() };
         let hidden = decoder.hidden(&tokens, |_, qkv| attention(qkv, packed.clone()));
-        let mut logits = decoder.logits(hidden, &at);
-        if inverse(temperature) != 1.0 {
-            logits = logits.mul_scalar(inverse(temperature));
-        }
-        let targets = super::decoder::integers(&targets, &logits.device());
-        Some(selective_log_softmax(logits, targets))
+        Some(scores(decoder, hidden, &at, &targets, temperature))
     }
 
     /// Scores and gradient of one shard, whose first row has number `first`.
@@ -127,6 +123,16 @@ impl Transformer {
         let gradients = (out * derivatives).sum().backward();
         (scores, Some(leaves.gradient(&gradients)))
     }
+}
+
+/// (logp, entropy, lse) of each target from the hidden state at its place, `[targets, 3]`.
+pub(super) fn scores(decoder: &Decoder, hidden: Tensor<2>, at: &[u32], targets: &[u32], temperature: f64) -> Tensor<2> {
+    let mut logits = decoder.logits(hidden, at);
+    if inverse(temperature) != 1.0 {
+        logits = logits.mul_scalar(inverse(temperature));
+    }
+    let targets = super::decoder::integers(targets, &logits.device());
+    selective_log_softmax(logits, targets)
 }
 
 /// Values `[tokens, 3]` as the scores of the rows that they belong to.
@@ -177,6 +183,11 @@ impl Learner for Transformer {
                 None => vec![Scores::default(); shards[shard].len()],
             });
         scored.into_iter().flatten().collect()
+    }
+
+    fn cross(&self, prompts: &[&[u32]], continuations: &[&[u32]], temperature: f64) -> Vec<Vec<f64>> {
+        let columns = self.workers.map(prompts.len(), |j| column(self, prompts[j], continuations, temperature));
+        (0..continuations.len()).map(|i| columns.iter().map(|column| column[i]).collect()).collect()
     }
 
     fn gradient(

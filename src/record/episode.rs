@@ -12,6 +12,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::chat::WindowConfig;
+use crate::diagnose::Place;
 use crate::trajectory::{End, Group, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
 
 /// The schema's name and version; reading refuses any other.
@@ -157,11 +158,22 @@ pub fn line(step: usize, window: Window, task: &Task, group: usize, trajectory: 
     EpisodeRecord::new(step, window, task, group, trajectory).line()
 }
 
+/// Numbers of single turns, by name.
+pub type TurnMetrics = BTreeMap<Place, BTreeMap<String, f64>>;
+
 /// The episodes of some groups, a line each, in (group, member) order.
 #[must_use]
-pub fn lines(step: usize, window: Window, groups: &[Group]) -> String {
-    let members = groups.iter().flat_map(|group| group.members.iter().map(move |member| (group, member)));
-    members.map(|(group, member)| line(step, window, &group.task, group.id, member) + "\n").collect()
+pub fn lines(step: usize, window: Window, groups: &[Group], metrics: &TurnMetrics) -> String {
+    let mut text = String::new();
+    for (group, member) in groups.iter().flat_map(|group| group.members.iter().map(move |member| (group, member))) {
+        let mut record = EpisodeRecord::new(step, window, &group.task, group.id, member);
+        for (turn, record) in record.turns.iter_mut().enumerate() {
+            let place = Place { group: group.id, member: member.member, turn };
+            record.metrics.extend(metrics.get(&place).cloned().unwrap_or_default());
+        }
+        text.extend([record.line().as_str(), "\n"]);
+    }
+    text
 }
 
 /// The episodes of a file's text, in its order.

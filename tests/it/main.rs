@@ -4,6 +4,7 @@
 mod chat;
 mod cli;
 mod config;
+mod diagnose;
 mod env;
 mod filters;
 mod learning;

@@ -10,7 +10,7 @@ use starpo::chat::window::{FullWindow, LimitedWindow, SingleTurnWindow};
 use starpo::chat::{Chat, Mask, Tokens, WindowConfig};
 use starpo::experiment::{Resolved, ResolvedConfig, RolloutConfig};
 use starpo::policy::{self, Learner, Scripted, Shape, Tokenizer, Transformer, Voice, Weights};
-use starpo::record::episode::{self, Window};
+use starpo::record::episode::{self, TurnMetrics, Window};
 use starpo::record::{Disk, Timings};
 use starpo::rng::Stream;
 use starpo::rollout::{self, Plan, RolloutStats};
@@ -269,7 +269,7 @@ fn step(config: &ResolvedConfig, threads: usize) -> (starpo::train::StepRecord, 
     let chat = Chat::new(&tokenizer, true).unwrap();
     let mut learner = learner(&tokenizer, threads);
     let (record, groups) = train_step(config, &chat, &mut learner, 1, 1.0, &mut Timings::new()).unwrap();
-    let lines = episode::lines(1, Window::of(&config.rollout.window), &groups);
+    let lines = episode::lines(1, Window::of(&config.rollout.window), &groups, &TurnMetrics::new());
     (record, lines, learner.save())
 }
 
