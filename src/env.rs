@@ -5,9 +5,13 @@ use crate::rng::Stream;
 use crate::trajectory::{Split, Task};
 
 pub mod bandit;
+pub mod countdown;
 pub mod frozen_lake;
+pub mod game_2048;
 pub mod grid;
+pub mod rubiks_cube;
 pub mod sokoban;
+pub mod sudoku;
 
 variants! {
     /// The environment that a task plays.
@@ -15,6 +19,10 @@ variants! {
         "sokoban" => Sokoban(sokoban::Sokoban),
         "frozen-lake" => FrozenLake(frozen_lake::FrozenLake),
         "bandit" => Bandit(bandit::Bandit),
+        "countdown" => Countdown(countdown::Countdown),
+        "2048" => Game2048(game_2048::Game2048),
+        "sudoku" => Sudoku(sudoku::Sudoku),
+        "rubiks-cube" => RubiksCube(rubiks_cube::RubiksCube),
     }
 }
 
@@ -48,9 +56,8 @@ pub trait Environment {
         false
     }
 
-    /// The expert's actions from start to end where nothing happens by chance: the shortest solution known, as numbers
-    /// of [`Episode::actions`].
-    fn shortest(&self, split: Split, index: u64) -> Vec<usize> {
+    /// The expert's actions from start to end where nothing happens by chance: the shortest solution known.
+    fn shortest(&self, split: Split, index: u64) -> Vec<String> {
         let episode = self.start(split, index, Stream::new("expert", 0, &[]));
         episode.expert(usize::MAX).map_or_else(Vec::new, |advice| advice.actions)
     }
@@ -72,10 +79,14 @@ fn draw<T>(
         Split::Train => 0,
         Split::Eval => 1,
     };
-    let held_out = |text: String| blake3::hash(text.as_bytes()).as_bytes()[0].is_multiple_of(8);
     (0..ATTEMPTS)
         .filter_map(|attempt| candidate(&mut Stream::new(domain, 0, &[number, index, attempt])))
-        .find(|drawn| held_out(text(drawn)) == (split == Split::Eval))
+        .find(|drawn| held_out(&text(drawn)) == (split == Split::Eval))
+}
+
+/// Whether a task of that text is an evaluation's.
+fn held_out(text: &str) -> bool {
+    blake3::hash(text.as_bytes()).as_bytes()[0].is_multiple_of(8)
 }
 
 impl EnvConfig {
@@ -94,6 +105,10 @@ impl std::ops::Deref for EnvConfig {
             Self::Sokoban(env) => env,
             Self::FrozenLake(env) => env,
             Self::Bandit(env) => env,
+            Self::Countdown(env) => env,
+            Self::Game2048(env) => env,
+            Self::Sudoku(env) => env,
+            Self::RubiksCube(env) => env,
         }
     }
 }
@@ -103,15 +118,24 @@ pub trait Episode {
     /// The state as text.
     fn observe(&self) -> String;
 
-    /// The names of the actions, in the order in which prompts list them. A reply's action matches one of
-    /// them whatever its case; the others are ignored and cost the format penalty.
+    /// The names of the actions, in the order in which prompts list them. Where more can be said than a list holds,
+    /// some actions that are legal now: what a player may guess from.
     fn actions(&self) -> &[String];
 
-    /// Takes action number `action` of [`Episode::actions`].
+    /// The action that a piece of an answer means, under its own name; None costs the format penalty. Whatever the
+    /// words, it takes a bounded time. Here: one of [`Episode::actions`], whatever its case.
+    fn understand(&self, words: &str) -> Option<String> {
+        fn lower(text: &str) -> impl Iterator<Item = char> {
+            text.chars().flat_map(char::to_lowercase)
+        }
+        self.actions().iter().find(|action| lower(action).eq(lower(words))).cloned()
+    }
+
+    /// Takes an action that [`Episode::understand`] gave, in this state or an earlier one.
     ///
     /// # Panics
-    /// After the episode has ended, or out of range.
-    fn act(&mut self, action: usize) -> Step;
+    /// After the episode has ended, or for another name.
+    fn act(&mut self, action: &str) -> Step;
 
     /// The expert's next moves (one at least, and no more than `most`, which is not 0) and a thought of at most 120
     /// characters that depends on the state and names them. None where no expert can help any more.
@@ -139,6 +163,6 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
     pub thought: String,
-    /// Numbers of [`Episode::actions`].
-    pub actions: Vec<usize>,
+    /// By the names that [`Episode::act`] takes.
+    pub actions: Vec<String>,
 }
