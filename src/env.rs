@@ -48,9 +48,8 @@ pub trait Environment {
         false
     }
 
-    /// The expert's actions from start to end where nothing happens by chance: the shortest solution known, as numbers
-    /// of [`Episode::actions`].
-    fn shortest(&self, split: Split, index: u64) -> Vec<usize> {
+    /// The expert's actions from start to end where nothing happens by chance: the shortest solution known.
+    fn shortest(&self, split: Split, index: u64) -> Vec<String> {
         let episode = self.start(split, index, Stream::new("expert", 0, &[]));
         episode.expert(usize::MAX).map_or_else(Vec::new, |advice| advice.actions)
     }
@@ -103,15 +102,24 @@ pub trait Episode {
     /// The state as text.
     fn observe(&self) -> String;
 
-    /// The names of the actions, in the order in which prompts list them. A reply's action matches one of
-    /// them whatever its case; the others are ignored and cost the format penalty.
+    /// The names of the actions, in the order in which prompts list them. Where more can be said than a list holds,
+    /// some actions that are legal now: what a player may guess from.
     fn actions(&self) -> &[String];
 
-    /// Takes action number `action` of [`Episode::actions`].
+    /// The action that a piece of an answer means, under its own name; None costs the format penalty. Whatever the
+    /// words, it takes a bounded time. Here: one of [`Episode::actions`], whatever its case.
+    fn understand(&self, words: &str) -> Option<String> {
+        fn lower(text: &str) -> impl Iterator<Item = char> {
+            text.chars().flat_map(char::to_lowercase)
+        }
+        self.actions().iter().find(|action| lower(action).eq(lower(words))).cloned()
+    }
+
+    /// Takes an action that [`Episode::understand`] gave, in this state or an earlier one.
     ///
     /// # Panics
-    /// After the episode has ended, or out of range.
-    fn act(&mut self, action: usize) -> Step;
+    /// After the episode has ended, or for another name.
+    fn act(&mut self, action: &str) -> Step;
 
     /// The expert's next moves (one at least, and no more than `most`, which is not 0) and a thought of at most 120
     /// characters that depends on the state and names them. None where no expert can help any more.
@@ -139,6 +147,6 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
     pub thought: String,
-    /// Numbers of [`Episode::actions`].
-    pub actions: Vec<usize>,
+    /// By the names that [`Episode::act`] takes.
+    pub actions: Vec<String>,
 }

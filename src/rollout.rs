@@ -245,7 +245,7 @@ impl<'a> Running<'a> {
         }
         let most = config.max_actions_per_turn.min(config.max_actions - self.actions);
         let advice = self.state.expert(most)?;
-        let names: Vec<&str> = advice.actions.iter().map(|&action| legal[action].as_str()).collect();
+        let names: Vec<&str> = advice.actions.iter().map(String::as_str).collect();
         Some(script.reply(&advice.thought, &names))
     }
 
@@ -269,15 +269,15 @@ impl<'a> Running<'a> {
     /// Executes the reply's legal actions within the budget, up to the first that ends the environment.
     fn act(&mut self, config: &RolloutConfig, reply: Reply) {
         let proposed = reply.actions.as_deref().unwrap_or_default();
-        let legal: Vec<usize> = proposed.iter().filter_map(|name| self.find(name)).collect();
+        let legal: Vec<String> = proposed.iter().filter_map(|words| self.state.understand(words)).collect();
         let valid = !legal.is_empty() && legal.len() == proposed.len();
         let (mut executed, mut reward, mut effective) = (Vec::new(), 0.0, false);
         for action in legal {
             if self.actions == config.max_actions || self.end.is_some() {
                 break;
             }
-            executed.push(self.state.actions()[action].clone());
-            let step = self.state.act(action);
+            let step = self.state.act(&action);
+            executed.push(action);
             self.actions += 1;
             reward += step.reward;
             effective |= step.effective;
@@ -293,12 +293,6 @@ impl<'a> Running<'a> {
         let observation = std::mem::take(&mut self.observation);
         let anchor = observation.clone();
         self.turns.push(Turn { observation, anchor, reply, executed, reward, penalty, valid, effective });
-    }
-
-    /// The legal action that a name means, whatever its case.
-    fn find(&self, name: &str) -> Option<usize> {
-        let name = name.to_lowercase();
-        self.state.actions().iter().position(|action| action.to_lowercase() == name)
     }
 
     fn finish(mut self, config: &RolloutConfig, chat: &Chat<'_>) -> Trajectory {

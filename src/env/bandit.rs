@@ -121,21 +121,22 @@ impl Episode for Pull {
         &self.arms
     }
 
-    fn act(&mut self, action: usize) -> Step {
-        assert!(!self.pulled && action < self.arms.len(), "the episode has ended, or action {action}");
+    fn act(&mut self, action: &str) -> Step {
+        let arm = self.arms.iter().position(|arm| arm == action).filter(|_| !self.pulled);
+        let arm = arm.unwrap_or_else(|| panic!("the episode has ended, or there is no arm {action}"));
         self.pulled = true;
-        let reward = match action == self.risky {
+        let reward = match arm == self.risky {
             false => self.rules.low,
             true if self.dynamics.chance(self.rules.chance) => self.rules.high,
             true => 0.0,
         };
-        let outcome = if action == self.better() { Outcome::Solved } else { Outcome::Failed };
+        let outcome = if arm == self.better() { Outcome::Solved } else { Outcome::Failed };
         Step { reward, effective: true, outcome: Some(outcome) }
     }
 
     fn expert(&self, _: usize) -> Option<Advice> {
-        let better = self.better();
-        let thought = format!("{} pays more on average", self.arms[better]);
-        (!self.pulled).then(|| Advice { thought, actions: vec![better] })
+        let better = &self.arms[self.better()];
+        let thought = format!("{better} pays more on average");
+        (!self.pulled).then(|| Advice { thought, actions: vec![better.clone()] })
     }
 }

@@ -208,7 +208,7 @@ impl Episode for Walk {
     }
 
     /// One draw an action, so that equal streams slip alike at equal steps whatever was done before.
-    fn act(&mut self, action: usize) -> Step {
+    fn act(&mut self, action: &str) -> Step {
         assert!(self.outcome().is_none(), "the episode has ended");
         let draw = self.dynamics.uniform();
         let turn = match draw {
@@ -216,8 +216,9 @@ impl Episode for Walk {
             _ if draw < self.slip => 1,
             _ => 0,
         };
-        assert!(action < ACTIONS.len(), "action {action}");
-        let direction = ACTIONS[(action + turn) % ACTIONS.len()];
+        let aim = ACTIONS.iter().position(|direction| direction.name() == action);
+        let aim = aim.unwrap_or_else(|| panic!("no action {action}"));
+        let direction = ACTIONS[(aim + turn) % ACTIONS.len()];
         let next = self.lake.shape.step(self.player, direction);
         let effective = next.is_some();
         self.player = next.unwrap_or(self.player);
@@ -229,7 +230,7 @@ impl Episode for Walk {
     fn expert(&self, most: usize) -> Option<Advice> {
         let way = self.lake.way(self.player).filter(|way| !way.is_empty() && !self.lake.hole[self.player])?;
         let next = &way[..way.len().min(most)];
-        let actions = next.iter().filter_map(|step| ACTIONS.iter().position(|action| action == step)).collect();
+        let actions = next.iter().map(|step| step.name().to_owned()).collect();
         Some(Advice { thought: self.lake.thought(self.player, next), actions })
     }
 }

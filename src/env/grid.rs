@@ -67,6 +67,15 @@ impl Direction {
         }
     }
 
+    /// The direction of that name.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn named(name: &str) -> Self {
+        let found = Self::ALL.into_iter().find(|direction| direction.name() == name);
+        found.unwrap_or_else(|| panic!("no direction {name}"))
+    }
+
     pub(super) fn opposite(self) -> Self {
         match self {
             Self::Up => Self::Down,

@@ -149,9 +149,9 @@ impl Episode for Play {
         &self.actions
     }
 
-    fn act(&mut self, action: usize) -> Step {
+    fn act(&mut self, action: &str) -> Step {
         assert!(self.steps < self.max_steps && !self.room.solved(&self.state), "the episode has ended");
-        let direction = Direction::ALL[action];
+        let direction = Direction::named(action);
         self.steps += 1;
         self.known = self.known.take().and_then(|mut rest| (rest.pop() == Some(direction)).then_some(rest));
         let before = self.room.covered(&self.state);
@@ -175,8 +175,7 @@ impl Episode for Play {
         let known = || self.known.as_ref().map(|rest| rest.iter().rev().copied().collect());
         let plan: Vec<Direction> = solve::shortest(&self.room, &self.state).or_else(known)?;
         let next = &plan[..plan.len().min(most)];
-        let actions =
-            next.iter().filter_map(|step| Direction::ALL.iter().position(|direction| direction == step)).collect();
+        let actions = next.iter().map(|step| step.name().to_owned()).collect();
         Some(Advice { thought: solve::thought(&self.room, &self.state, &plan)?, actions })
     }
 }
