@@ -5,9 +5,13 @@ use crate::rng::Stream;
 use crate::trajectory::{Split, Task};
 
 pub mod bandit;
+pub mod countdown;
 pub mod frozen_lake;
+pub mod game_2048;
 pub mod grid;
+pub mod rubiks_cube;
 pub mod sokoban;
+pub mod sudoku;
 
 variants! {
     /// The environment that a task plays.
@@ -15,6 +19,10 @@ variants! {
         "sokoban" => Sokoban(sokoban::Sokoban),
         "frozen-lake" => FrozenLake(frozen_lake::FrozenLake),
         "bandit" => Bandit(bandit::Bandit),
+        "countdown" => Countdown(countdown::Countdown),
+        "2048" => Game2048(game_2048::Game2048),
+        "sudoku" => Sudoku(sudoku::Sudoku),
+        "rubiks-cube" => RubiksCube(rubiks_cube::RubiksCube),
     }
 }
 
@@ -71,10 +79,14 @@ fn draw<T>(
         Split::Train => 0,
         Split::Eval => 1,
     };
-    let held_out = |text: String| blake3::hash(text.as_bytes()).as_bytes()[0].is_multiple_of(8);
     (0..ATTEMPTS)
         .filter_map(|attempt| candidate(&mut Stream::new(domain, 0, &[number, index, attempt])))
-        .find(|drawn| held_out(text(drawn)) == (split == Split::Eval))
+        .find(|drawn| held_out(&text(drawn)) == (split == Split::Eval))
+}
+
+/// Whether a task of that text is an evaluation's.
+fn held_out(text: &str) -> bool {
+    blake3::hash(text.as_bytes()).as_bytes()[0].is_multiple_of(8)
 }
 
 impl EnvConfig {
@@ -93,6 +105,10 @@ impl std::ops::Deref for EnvConfig {
             Self::Sokoban(env) => env,
             Self::FrozenLake(env) => env,
             Self::Bandit(env) => env,
+            Self::Countdown(env) => env,
+            Self::Game2048(env) => env,
+            Self::Sudoku(env) => env,
+            Self::RubiksCube(env) => env,
         }
     }
 }

@@ -28,6 +28,7 @@ const WARM_START: &[&str] = &[
     "@epoch window.",
     "@input model.",
     "@input rollout.",
+    "@input task.",
     "model",
     "numerics",
     "rollout.action-separator",
