@@ -195,7 +195,7 @@ impl Stage for Training<'_> {
         if let Some(reason) = evaluation.as_ref().and_then(|evaluation| rollout::unplayable(&evaluation.sampled)) {
             return Err(reason);
         }
-        record.eval = evaluation.as_ref().map(|evaluation| evaluation.stats);
+        record.eval = evaluation.as_ref().map(|evaluation| evaluation.stats.clone());
         Ok(Report {
             metrics: serde_json::to_value(&record).map_err(|error| error.to_string())?,
             view: view(&record, &groups, timings),
@@ -252,7 +252,7 @@ fn view(record: &StepRecord, groups: &[Group], timings: &Timings) -> String {
 
 /// An evaluation for a person: its figures, and two episodes.
 fn show(step: usize, evaluation: &Evaluation) -> String {
-    let stats = evaluation.stats;
+    let stats = &evaluation.stats;
     let mut text = format!(
         "after step {step}: success {:.1} % sampled, {:.1} % greedy; reward {:.2}, {:.2}; valid answers {:.1} %",
         100.0 * stats.sampled.success,

@@ -28,10 +28,10 @@ fn sokoban(overrides: &[&str]) -> Resolved {
 }
 
 /// The embedded documents and some more, in memory.
-struct Files(BTreeMap<String, Vec<u8>>);
+pub(crate) struct Files(BTreeMap<String, Vec<u8>>);
 
 impl Files {
-    fn with(more: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(more: &[(&str, &str)]) -> Self {
         let all = EMBEDDED.iter().chain(more).map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
         Self(all.collect())
     }
