@@ -6,8 +6,9 @@ use std::path::Path;
 use starpo::chat::Chat;
 use starpo::config::{Kind, Value, tree};
 use starpo::env::EnvConfig;
-use starpo::evaluate::evaluate;
 use starpo::experiment::{self, EMBEDDED, FIELDS, Resolved};
+use starpo::policy::Policy;
+use starpo::rollout::{self, RolloutStats};
 use starpo::trajectory::Split;
 
 use crate::config::Files;
@@ -18,11 +19,12 @@ use crate::run::Characters;
 /// Tasks that the expert and the uniform player are measured on.
 const TASKS: usize = 32;
 
-/// The base, this part or this task, and room for any prompt.
+/// The base, this part or this task, and room for any prompt. Neither player reads one, so the shortest will do.
 fn resolve(body: &str) -> Resolved {
     let text = format!("experiment \"test\" {{\n    extends \"base\"\n    {body}\n}}");
     let tasks = format!("eval.tasks={TASKS}");
-    let overrides = ["max-context-tokens=1000000", "max-response-tokens=10000", &tasks].map(String::from);
+    let room = ["max-context-tokens=1000000", "max-response-tokens=10000", "rollout.window=single-turn"];
+    let overrides = [&room[..], &[tasks.as_str()]].concat().into_iter().map(String::from).collect::<Vec<_>>();
     experiment::resolve_with("test", &overrides, &Files::with(&[("experiments/test.kdl", &text)])).unwrap()
 }
 
@@ -77,14 +79,15 @@ fn describe(out: &mut String, table: &mut String, env: &str) {
     writeln!(out, "## {env}\n\n{}\n", doc(env)).unwrap();
     for (name, resolved) in parts(env) {
         let chat = Chat::new(&Characters, true).unwrap();
-        let success = [
-            evaluate(&resolved.config, &chat, &expert(&chat)),
-            evaluate(&resolved.config, &chat, &uniform(&resolved, &chat)),
-        ]
-        .map(|evaluation| format!("{:.0} %", 100.0 * evaluation.stats.sampled.success));
+        let config = &resolved.config;
+        let success = |player: &dyn Policy| {
+            let groups = rollout::panel(config, &config.eval.sampling, &chat, player);
+            format!("{:.0} %", 100.0 * RolloutStats::of(&groups, 0.0).success)
+        };
+        let (advised, guessed) = (success(&expert(&chat)), success(&uniform(&resolved, &chat)));
         let rollout = &resolved.config.rollout;
         let budget = format!("{} × {}, {}", rollout.max_turns, rollout.max_actions_per_turn, rollout.max_actions);
-        writeln!(table, "| {env} | {name} | {budget} | {} | {} |", success[0], success[1]).unwrap();
+        writeln!(table, "| {env} | {name} | {budget} | {advised} | {guessed} |").unwrap();
         let task = &resolved.config.task[0].env;
         let episode = task.start(Split::Eval, 0, dynamics(0));
         let script = rollout.script();
