@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use rayon::ThreadPoolBuilder;
 use starpo::chat::Chat;
-use starpo::env::EnvConfig;
 use starpo::evaluate::evaluate;
 use starpo::experiment::{self, EMBEDDED, Resolved, WarmStartConfig};
-use starpo::policy::{self, Expert, Policy, Shape, Tokenizer, Transformer, Uniform, Voice, Weights};
-use starpo::record::Timings;
+use starpo::policy::{Expert, Policy, Tokenizer, Uniform, Voice};
 use starpo::rollout::{self, RolloutStats};
-use starpo::train::train_step;
 use starpo::trajectory::Group;
 use starpo::warm_start;
 
@@ -118,23 +115,5 @@ fn what_the_experts_say_fits_into_each_experiment() {
             let row = &episode.sequences[0];
             assert!(row.responses.iter().all(|span| row.tokens[span.end - 1] == chat.end()), "{path}: {episode:?}");
         }
-    }
-}
-
-#[test]
-fn every_environment_trains() {
-    let tasks: Vec<String> = EnvConfig::NAMES.iter().map(|name| format!("task \"{name}\"")).collect();
-    let groups = format!("rollout.groups={}", tasks.len());
-    let small = ["rollout.group-size=2", "max-turns=2", "max-response-tokens=6", "max-context-tokens=100000", &groups];
-    let resolved = document(&tasks.join("\n"), &small);
-    let tokenizer = Tokenizer::from_json(include_str!("../../configs/model/tiny-tokenizer.json")).unwrap();
-    let chat = Chat::new(&tokenizer, true).unwrap();
-    let (vocab, width) = (tokenizer.vocab(), 16);
-    let shape = Shape { vocab, width, layers: 1, heads: 2, kv_heads: 1, ffn: 16, rope_theta: 1e4, norm_eps: 1e-6 };
-    let mut learner = Transformer::new(Weights::random(shape, 0.5, 1).unwrap(), policy::device("cpu").unwrap(), 1);
-    for step in 1..=3 {
-        let (record, _) = train_step(&resolved.config, &chat, &mut learner, step, &mut Timings::new()).unwrap();
-        let rollout = record.rollout.unwrap();
-        assert_eq!((rollout.logprob_mismatch_max, rollout.by_env.len()), (0.0, EnvConfig::NAMES.len()));
     }
 }
