@@ -14,7 +14,7 @@ pub use mask::Mask;
 pub use window::WindowConfig;
 
 /// What a tokenizer does.
-pub trait Tokens {
+pub trait Tokens: Sync {
     /// Ids of plain text; text that spells a special token does not become one.
     fn encode(&self, text: &str) -> Vec<u32>;
 

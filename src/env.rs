@@ -5,10 +5,16 @@ use crate::rng::Stream;
 use crate::trajectory::{Split, Task};
 
 pub mod bandit;
+pub mod blackjack;
+mod cards;
 pub mod countdown;
+pub mod ez_points;
 pub mod frozen_lake;
 pub mod game_2048;
 pub mod grid;
+pub mod math;
+pub mod number_line;
+pub mod points24;
 pub mod rubiks_cube;
 pub mod sokoban;
 pub mod sudoku;
@@ -23,11 +29,16 @@ variants! {
         "2048" => Game2048(game_2048::Game2048),
         "sudoku" => Sudoku(sudoku::Sudoku),
         "rubiks-cube" => RubiksCube(rubiks_cube::RubiksCube),
+        "number-line" => NumberLine(number_line::NumberLine),
+        "ez-points" => EzPoints(ez_points::EzPoints),
+        "points24" => Points24(points24::Points24),
+        "blackjack" => Blackjack(blackjack::Blackjack),
+        "math" => Math(math::Math),
     }
 }
 
 /// Rules, rendering and task generator of an environment.
-pub trait Environment {
+pub trait Environment: Sync {
     /// Role, goal and rules as the prompt states them. Depends on the configuration alone, so that the legend is the
     /// board's.
     fn instruction(&self) -> String;
@@ -56,6 +67,12 @@ pub trait Environment {
         false
     }
 
+    /// Whether starting or stepping an episode, or its expert, may take milliseconds: its episodes then run on several
+    /// threads.
+    fn is_slow(&self) -> bool {
+        false
+    }
+
     /// The expert's actions from start to end where nothing happens by chance: the shortest solution known.
     fn shortest(&self, split: Split, index: u64) -> Vec<String> {
         let episode = self.start(split, index, Stream::new("expert", 0, &[]));
@@ -66,8 +83,12 @@ pub trait Environment {
 /// Candidates that a generator draws for one task before it gives up, which [`Environment::feasible`] rules out.
 const ATTEMPTS: u64 = 10_000;
 
-/// The first candidate whose text lies in `split`. Splits are disjoint by content: BLAKE3 of the text puts one in
-/// eight into the held-out one, so that no level is in both, whatever the indices.
+/// Whether a content belongs to the held-out split: one in eight, by its BLAKE3.
+fn held_out(text: &str) -> bool {
+    blake3::hash(text.as_bytes()).as_bytes()[0].is_multiple_of(8)
+}
+
+/// The first candidate whose text lies in `split`. Splits are disjoint by content, whatever the indices.
 fn draw<T>(
     domain: &str,
     split: Split,
@@ -82,11 +103,6 @@ fn draw<T>(
     (0..ATTEMPTS)
         .filter_map(|attempt| candidate(&mut Stream::new(domain, 0, &[number, index, attempt])))
         .find(|drawn| held_out(&text(drawn)) == (split == Split::Eval))
-}
-
-/// Whether a task of that text is an evaluation's.
-fn held_out(text: &str) -> bool {
-    blake3::hash(text.as_bytes()).as_bytes()[0].is_multiple_of(8)
 }
 
 impl EnvConfig {
@@ -109,12 +125,17 @@ impl std::ops::Deref for EnvConfig {
             Self::Game2048(env) => env,
             Self::Sudoku(env) => env,
             Self::RubiksCube(env) => env,
+            Self::NumberLine(env) => env,
+            Self::EzPoints(env) => env,
+            Self::Points24(env) => env,
+            Self::Blackjack(env) => env,
+            Self::Math(env) => env,
         }
     }
 }
 
 /// A running episode.
-pub trait Episode {
+pub trait Episode: Send + Sync {
     /// The state as text.
     fn observe(&self) -> String;
 

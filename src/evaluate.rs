@@ -1,16 +1,18 @@
 //! The held-out panel: played twice, sampled and greedy, on the same tasks with the same draws every time.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::chat::Chat;
 use crate::experiment::{ResolvedConfig, SamplingConfig};
 use crate::policy::Policy;
-use crate::rollout::{self, RolloutStats};
+use crate::rollout::{self, EnvStats, RolloutStats};
 use crate::stats;
 use crate::trajectory::{Group, Trajectory};
 
 /// What one pass over the panel gave. Field paths are metric names.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PassStats {
     /// Share of tasks solved.
     pub success: f64,
@@ -26,10 +28,13 @@ pub struct PassStats {
     pub response_tokens: f64,
     /// Mean entropy, nats a token.
     pub entropy: f64,
+    /// By environment, where there is more than one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_env: BTreeMap<String, EnvStats>,
 }
 
 /// Both passes: the sampled one's metrics stand directly under `eval`, the greedy one's under `eval.greedy`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EvalStats {
     #[serde(flatten)]
     pub sampled: PassStats,
@@ -54,9 +59,10 @@ pub fn evaluate(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy) -
 }
 
 fn pass(groups: &[Group]) -> PassStats {
-    let RolloutStats { success, reward, valid, turns, response_tokens, entropy, .. } = RolloutStats::of(groups, 0.0);
+    let stats = RolloutStats::of(groups, 0.0);
+    let RolloutStats { success, reward, valid, turns, response_tokens, entropy, by_env, .. } = stats;
     let success_error = stats::proportion_error(success, groups.len());
-    PassStats { success, success_error, reward, valid, turns, response_tokens, entropy }
+    PassStats { success, success_error, reward, valid, turns, response_tokens, entropy, by_env }
 }
 
 /// An episode as a person reads it.

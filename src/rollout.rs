@@ -1,5 +1,9 @@
 //! Episodes: all of a step in lock-step, turn by turn. Render, generate, parse, act.
 
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
 use crate::chat::reply::parse;
 use crate::chat::window::History;
 use crate::chat::{Chat, Mask, Script};
@@ -123,6 +127,12 @@ fn groups(plans: &[Plan<'_>], trajectories: Vec<Trajectory>) -> Vec<Group> {
     groups
 }
 
+/// The results of `work` on each item, in order: on rayon's threads if that is worth while. Items share nothing that
+/// changes, so threads change nothing.
+fn each<T: Send, R: Send>(items: Vec<T>, slow: bool, work: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
+    if slow { items.into_par_iter().map(work).collect() } else { items.into_iter().map(work).collect() }
+}
+
 /// Plays the episodes to their ends. An episode that ends leaves; the others go on, in lock-step.
 #[must_use]
 pub fn play(
@@ -133,43 +143,39 @@ pub fn play(
     plans: &[Plan<'_>],
 ) -> Vec<Trajectory> {
     let script = config.script();
-    let mut running: Vec<Running<'_>> =
-        plans.iter().map(|plan| Running::start(plan, chat.system(&script.rules(&plan.env.instruction())))).collect();
+    let slow = plans.iter().any(|plan| plan.env.is_slow());
+    let start = |plan| Running::start(plan, &script, chat);
+    let mut running: Vec<Running<'_>> = each(plans.iter().collect(), slow, start);
     let mut session = policy.open(&sampling(sampled, chat), plans.len());
     for turn in 0..config.max_turns {
-        let mut asked: Vec<usize> = Vec::new();
-        for (number, episode) in running.iter_mut().enumerate().filter(|(_, episode)| episode.end.is_none()) {
-            if episode.ask(config, &script, chat) {
-                asked.push(number);
-            }
-        }
+        let playing = running.iter_mut().enumerate().filter(|(_, episode)| episode.end.is_none()).collect();
+        let ask = |(number, episode): (usize, &mut Running<'_>)| episode.ask(config, &script, chat).then_some(number);
+        let asked: Vec<usize> = each(playing, slow, ask).into_iter().flatten().collect();
         if asked.is_empty() {
             break;
         }
-        let advice = policy.wants_advice();
-        let completions = generate(config, &script, session.as_mut(), &running, &asked, turn, advice);
-        for (number, completion) in asked.into_iter().zip(completions) {
-            running[number].answer(config, chat, completion);
-        }
+        let advise = |number: usize| running[number].advice(config, &script, turn);
+        let advice = if policy.wants_advice() { each(asked.clone(), slow, advise) } else { vec![None; asked.len()] };
+        let completions = generate(config, session.as_mut(), &running, &asked, turn, &advice);
+        let answered = running.iter_mut().filter(|episode| episode.end.is_none()).zip(completions).collect();
+        let answer = |(episode, completion): (&mut Running<'_>, _)| episode.answer(config, chat, completion);
+        each(answered, slow, answer);
     }
     running.into_iter().map(|episode| episode.finish(config, chat)).collect()
 }
 
 fn generate(
     config: &RolloutConfig,
-    script: &Script,
     session: &mut dyn Session,
     running: &[Running<'_>],
     asked: &[usize],
     turn: usize,
-    advice: bool,
+    advice: &[Option<String>],
 ) -> Vec<Completion> {
-    let replies: Vec<Option<String>> =
-        asked.iter().map(|&number| advice.then(|| running[number].advice(config, script, turn)).flatten()).collect();
     let requests: Vec<Request<'_>> = asked
         .iter()
-        .zip(&replies)
-        .map(|(&number, reply)| {
+        .zip(advice)
+        .map(|(&number, advice)| {
             let episode = &running[number];
             let prompt = episode.prompt();
             Request {
@@ -178,7 +184,7 @@ fn generate(
                 draws: episode.plan.stream(turn),
                 limit: config.max_response_tokens.min(config.max_context_tokens - prompt.len()),
                 legal: episode.state.actions(),
-                advice: reply.as_deref(),
+                advice: advice.as_deref(),
             }
         })
         .collect();
@@ -201,8 +207,9 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn start(plan: &'a Plan<'a>, system: Vec<u32>) -> Self {
+    fn start(plan: &'a Plan<'a>, script: &Script, chat: &Chat<'_>) -> Self {
         let state = plan.env.start(plan.split, plan.index, plan.dynamics);
+        let system = chat.system(&script.rules(&plan.env.instruction()));
         let (observation, turns, rows) = (String::new(), Vec::new(), Vec::new());
         Self { plan, state, system, observation, turns, rows, actions: 0, end: None }
     }
@@ -349,6 +356,45 @@ pub struct RolloutStats {
     pub entropy: f64,
     /// Largest difference between recorded log-probs and those of an uncached forward pass of some whole rows.
     pub logprob_mismatch_max: f64,
+    /// By environment, where there is more than one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_env: BTreeMap<String, EnvStats>,
+}
+
+/// How one environment's episodes went.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct EnvStats {
+    /// Share of episodes solved.
+    pub success: f64,
+    /// Mean episode score, raw.
+    pub reward: f64,
+    /// Share of groups with at least one member that solved its task.
+    pub pass_at_k: f64,
+}
+
+impl EnvStats {
+    fn of(groups: &[&Group]) -> Self {
+        let members: Vec<&Trajectory> = groups.iter().flat_map(|group| &group.members).collect();
+        let scores: Vec<f64> = members.iter().map(|member| member.score()).collect();
+        let passed = groups.iter().filter(|group| group.members.iter().any(Trajectory::solved)).count();
+        Self {
+            success: share(members.iter().filter(|member| member.solved()).count(), members.len()),
+            reward: stats::mean(&scores),
+            pass_at_k: share(passed, groups.len()),
+        }
+    }
+
+    /// Of each environment by name; empty where all groups are of one.
+    fn by_env(groups: &[Group]) -> BTreeMap<String, Self> {
+        let mut by_env: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
+        groups.iter().for_each(|group| by_env.entry(&group.task.env).or_default().push(group));
+        let several = by_env.len() > 1;
+        by_env.into_iter().filter(|_| several).map(|(env, groups)| (env.to_owned(), Self::of(&groups))).collect()
+    }
+}
+
+fn share(count: usize, of: usize) -> f64 {
+    if of == 0 { 0.0 } else { count as f64 / of as f64 }
 }
 
 impl RolloutStats {
@@ -363,20 +409,20 @@ impl RolloutStats {
             .flat_map(|row| row.entropies.iter().map(|&h| f64::from(h)))
             .collect();
         let tokens: usize = members.iter().flat_map(|m| &m.sequences).map(Sequence::response_tokens).sum();
-        let share = |count: usize, of: usize| if of == 0 { 0.0 } else { count as f64 / of as f64 };
-        let scores: Vec<f64> = members.iter().map(|member| member.score()).collect();
+        let EnvStats { success, reward, pass_at_k } = EnvStats::of(&groups.iter().collect::<Vec<_>>());
         let spreads: Vec<f64> = groups.iter().map(|group| stats::std(&group.scores(), 1)).collect();
         Self {
-            success: share(members.iter().filter(|m| m.solved()).count(), members.len()),
-            reward: stats::mean(&scores),
+            success,
+            reward,
             reward_std: stats::mean(&spreads),
             turns: share(turns.len(), members.len()),
             response_tokens: share(tokens, turns.len()),
             valid: share(turns.iter().filter(|turn| turn.valid).count(), turns.len()),
             effective: share(turns.iter().filter(|turn| turn.effective).count(), turns.len()),
-            pass_at_k: share(groups.iter().filter(|g| g.members.iter().any(Trajectory::solved)).count(), groups.len()),
+            pass_at_k,
             entropy: if entropies.is_empty() { 0.0 } else { stats::mean(&entropies) },
             logprob_mismatch_max,
+            by_env: EnvStats::by_env(groups),
         }
     }
 }

@@ -207,7 +207,7 @@ impl Stage for Training<'_> {
             }),
             message: (!messages.is_empty()).then(|| messages.join("\n")),
             stop,
-            score: record.eval.map(|eval| eval.sampled.success),
+            score: record.eval.as_ref().map(|eval| eval.sampled.success),
         })
     }
 
@@ -248,7 +248,7 @@ impl<'a> Training<'a> {
         if let Some(reason) = rollout::unplayable(&evaluation.sampled) {
             return Err(reason);
         }
-        record.eval = Some(evaluation.stats);
+        record.eval = Some(evaluation.stats.clone());
         Ok(Some(evaluation))
     }
 
@@ -277,7 +277,7 @@ fn view(record: &StepRecord, groups: &[Group], timings: &Timings) -> String {
 
 /// An evaluation for a person: its figures, and two episodes.
 fn show(step: usize, evaluation: &Evaluation) -> String {
-    let stats = evaluation.stats;
+    let stats = &evaluation.stats;
     let mut text = format!(
         "after step {step}: success {:.1} % sampled, {:.1} % greedy; reward {:.2}, {:.2}; valid answers {:.1} %",
         100.0 * stats.sampled.success,

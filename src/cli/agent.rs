@@ -23,6 +23,8 @@ pub(super) struct Agent {
 impl Agent {
     /// The model that `config` names, with the weights that its own section gives.
     pub(super) fn new(config: &ResolvedConfig) -> Result<Self, CliError> {
+        // Slow environments step on rayon's own pool, which only the first call can size.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads(config)).build_global();
         match &config.model {
             ModelConfig::Tiny(tiny) => {
                 let Input(text) = &tiny.tokenizer;

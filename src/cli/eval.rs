@@ -96,13 +96,16 @@ fn play(resolved: &Resolved, chat: &Chat<'_>, policy: &dyn Policy) -> Evaluation
 fn table(evaluation: &Evaluation) -> String {
     let mut text =
         format!("{:<10} {:>16} {:>8} {:>8} {:>7} {:>8}", "pass", "success", "reward", "valid", "turns", "tokens");
-    let passes = [("sampled", evaluation.stats.sampled), ("greedy", evaluation.stats.greedy)];
-    for (name, PassStats { success, success_error, reward, valid, turns, response_tokens, .. }) in passes {
+    let passes = [("sampled", &evaluation.stats.sampled), ("greedy", &evaluation.stats.greedy)];
+    for (name, PassStats { success, success_error, reward, valid, turns, response_tokens, by_env, .. }) in passes {
         let success = format!("{:.1} % ± {:.1}", 100.0 * success, 100.0 * success_error);
         text.push_str(&format!(
             "\n{name:<10} {success:>16} {reward:>8.3} {:>6.1} % {turns:>7.2} {response_tokens:>8.1}",
             100.0 * valid
         ));
+        for (env, stats) in by_env {
+            text.push_str(&format!("\n  {env:<16} {:>6.1} % {:>10.3}", 100.0 * stats.success, stats.reward));
+        }
     }
     text.push_str(&format!("\n{} held-out tasks", evaluation.sampled.len()));
     text

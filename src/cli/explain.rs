@@ -85,8 +85,9 @@ fn text(explained: &Explanation, here: Option<Vec<(String, String, String)>>) ->
     lines.join("\n  ")
 }
 
+/// The first paragraph.
 fn on_a_line(doc: &str) -> String {
-    doc.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
+    doc.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
 }
 
 fn as_json(explained: &Explanation, here: Option<Vec<(String, String, String)>>) -> Value {

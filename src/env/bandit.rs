@@ -12,6 +12,8 @@ use crate::trajectory::Split;
 section! {
     /// A bandit with two arms, named by professions: one safe and low, one risky. Solved by the one that pays more on
     /// average.
+    ///
+    /// An arm pays what it says. Ends with the first pull, solved if the arm is the one that pays more on average.
     pub struct Bandit epoch 1 {
         /// What the safe arm always pays.
         pub low: f64 where -1000.0..=1000.0,

@@ -13,6 +13,8 @@ use crate::trajectory::Split;
 
 section! {
     /// FrozenLake: walk to the goal, around the holes, on ice that may slip.
+    ///
+    /// Reaching the goal pays 1, all else 0. Ends at the goal, solved, or in a hole, failed.
     pub struct FrozenLake epoch 1 {
         /// Rows and columns.
         pub size: usize where 2..=64,

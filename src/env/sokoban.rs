@@ -19,6 +19,9 @@ use generate::Level;
 
 section! {
     /// Sokoban: push every box onto a target.
+    ///
+    /// An action costs 0.1; a box pushed onto a target pays 1, one pushed off it costs 1; the last one pays 10 more.
+    /// Ends when every box is on a target, solved, or after `max-steps` actions, failed.
     pub struct Sokoban epoch 1 {
         /// Rows and columns, the walls around included.
         pub size: Vec<usize> where 5..=64,
@@ -90,6 +93,11 @@ impl Environment for Sokoban {
 
     fn identity(&self, split: Split, index: u64) -> String {
         self.level(split, index).text()
+    }
+
+    /// Levels with several boxes take milliseconds to make and to solve.
+    fn is_slow(&self) -> bool {
+        self.boxes > 1
     }
 
     fn feasible(&self) -> Result<(), String> {

@@ -121,6 +121,11 @@ impl Environment for Sudoku {
         self.puzzle(split, index).givens.show(|_| false)
     }
 
+    /// A large puzzle takes many solutions to make.
+    fn is_slow(&self) -> bool {
+        self.size > 4
+    }
+
     fn feasible(&self) -> Result<(), String> {
         if ![4, 9, 16].contains(&self.size) {
             return Err(format!("size {} is none of 4, 9 and 16", self.size));
