@@ -150,6 +150,7 @@ task \"sokoban\" { size 5 5; boxes 9 }
 task \"sokoban\" { symbols \"#\" \"#\" }";
     shows("rule-sokoban", &["rule"; 3], body(boards, &[]));
     shows("rule-bandit", &["rule"], body("task \"bandit\" { low 0.25 }", &[]));
+    shows("rule-edges", &["rule"], body("gradients { buckets \"edges\" { edges 0.5 0.5 } }", &[]));
     shows("rule-filter", &["rule"], body("", &["filter=top-p", "rollout.group-size=1"]));
     shows("rule-filter-lone", &["rule"], body("filter \"equal-rewards\"", &["rollout.group-size=1"]));
     let sum = "filter \"top-p\" { score \"reward-sum\" }";
