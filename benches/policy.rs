@@ -45,6 +45,7 @@ fn learn(policy: &mut Transformer) {
     policy.gradient(&rows, &shards, 1.0, &|_, scores| Cotangent {
         logprobs: vec![-1.0 / 7680.0; scores.logprobs.len()],
         entropies: vec![0.0; scores.logprobs.len()],
+        values: Vec::new(),
     });
 }
 

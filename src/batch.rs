@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::advantage::Credit;
 use crate::trajectory::{Group, Sequence};
 
 /// The rows of the kept groups: groups in their order, within a group members in order, within a member its sequences.
@@ -10,8 +11,14 @@ pub struct Batch<'a> {
     pub rows: Vec<Row<'a>>,
     /// Of each response token of each row.
     pub advantages: Vec<f64>,
+    /// What a critic's values should be, of each response token of each row.
+    pub returns: Vec<f64>,
     /// Log-probs recorded while sampling, of each response token of each row; empty if none were recorded.
     pub old: Vec<f64>,
+    /// Log-probs under the frozen reference, as `old`.
+    pub reference: Vec<f64>,
+    /// The critic's values, as `old`.
+    pub values: Vec<f64>,
 }
 
 /// One sequence of one member.
@@ -37,26 +44,37 @@ pub struct MiniBatch {
 }
 
 impl<'a> Batch<'a> {
-    /// Lays the groups out flat; `advantages` has for each group one entry a response token, in the order of rows.
+    /// Lays the groups out flat, each with its credit.
     ///
     /// # Panics
-    /// If the advantages are not one a token of their group.
+    /// If the credit is not one number a response token of its group.
     #[must_use]
-    pub fn new(groups: &[&'a Group], advantages: &[&[f64]]) -> Self {
-        assert_eq!(groups.len(), advantages.len(), "one slice of advantages a group");
-        let mut batch = Self { rows: Vec::new(), advantages: advantages.concat(), old: Vec::new() };
+    pub fn new(groups: &[&'a Group], credits: &[Credit]) -> Self {
+        assert_eq!(groups.len(), credits.len(), "one credit a group");
+        let mut batch = Self {
+            rows: Vec::new(),
+            advantages: credits.iter().flat_map(|credit| &credit.advantages).copied().collect(),
+            returns: credits.iter().flat_map(|credit| &credit.returns).copied().collect(),
+            old: Vec::new(),
+            reference: Vec::new(),
+            values: Vec::new(),
+        };
+        let widen = |flat: &mut Vec<f64>, values: &[f32]| flat.extend(values.iter().map(|value| f64::from(*value)));
         let mut start = 0;
-        for (group, credit) in groups.iter().zip(advantages) {
-            let end = start + credit.len();
+        for (group, credit) in groups.iter().zip(credits) {
+            let end = start + credit.advantages.len();
             for member in &group.members {
                 for (index, sequence) in member.sequences.iter().enumerate() {
                     let span = start..start + sequence.response_tokens();
                     start = span.end;
-                    batch.old.extend(sequence.logprobs.iter().map(|logprob| f64::from(*logprob)));
+                    widen(&mut batch.old, &sequence.logprobs);
+                    widen(&mut batch.reference, &sequence.reference);
+                    widen(&mut batch.values, &sequence.values);
                     batch.rows.push(Row { group: group.id, member: member.member, index, sequence, span });
                 }
             }
             assert_eq!(start, end, "one advantage a response token of group {}", group.id);
+            assert_eq!(credit.returns.len(), credit.advantages.len(), "one return an advantage of group {}", group.id);
         }
         batch
     }

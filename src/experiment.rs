@@ -9,16 +9,20 @@
 //! `configs/` and `experiments/`. Documents that are not there are the binary's own. Mistakes come back as
 //! [`Diagnostics`](crate::config::Diagnostics): all of them, rendered by the caller.
 
+mod critic;
 mod embedded;
 mod explain;
+mod gradients;
 mod identity;
 mod lock;
 mod outside;
 mod resolve;
 mod rules;
 
+pub use critic::{CriticConfig, NoCritic, OwnCritic, SharedCritic};
 pub use embedded::FILES as EMBEDDED;
 pub use explain::explain;
+pub use gradients::{Buckets, Edges, GradientsConfig, Quantiles};
 pub use identity::{COMPONENTS, Key, RunId};
 pub use lock::from_lock;
 pub use outside::Outside;
@@ -60,16 +64,34 @@ section! {
         pub advantage: AdvantageConfig,
         /// The loss.
         pub objective: ObjectiveConfig,
+        /// What foresees returns.
+        pub critic: CriticConfig,
         /// The optimizer.
         pub update: UpdateConfig,
         /// The length of the run.
         pub train: TrainConfig,
+        /// Gradient norms by reward spread, on the side.
+        pub gradients: GradientsConfig,
         /// The held-out panel.
         pub eval: EvalConfig,
         /// What ends the run before its last step.
         pub stop: Vec<StopConfig>,
         /// Where and how the run is carried out.
         (local) pub execution: ExecutionConfig,
+    }
+}
+
+impl ResolvedConfig {
+    /// Whether the frozen start model scores the kept rows.
+    #[must_use]
+    pub fn needs_reference(&self) -> bool {
+        self.objective.kl.coef > 0.0
+    }
+
+    /// What the run may do and hardly anyone wants, a line each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        rules::warnings(self)
     }
 }
 

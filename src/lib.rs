@@ -7,7 +7,8 @@
 //!                │
 //!                ▼
 //! env, chat ─▶ rollout ─▶ filter ─▶ advantage ─▶ batch ─▶ update ─▶ train ─▶ cli
-//!                 ▲                                objective ▲
+//!                 ▲          ▲                     objective ▲
+//!                 │          └ reference, critic             │
 //!                 └────────────── policy ────────────────────┘
 //! ```
 
@@ -29,6 +30,9 @@ pub mod policy;
 pub mod record;
 pub mod rollout;
 pub mod update;
+pub mod learners;
+pub mod critic;
+pub mod gradients;
 pub mod replay;
 pub mod gather;
 pub mod evaluate;

@@ -100,11 +100,14 @@ pub struct Row<'a> {
     pub responses: &'a [Range<usize>],
 }
 
-/// Log-probs and entropies of a row, flat over its response tokens.
+/// What a learner makes of a row, flat over its response tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
+    /// Empty where the learner is only a critic.
     pub logprobs: Vec<f32>,
     pub entropies: Vec<f32>,
+    /// What it expects to be returned, seen before the token is; empty without a value head.
+    pub values: Vec<f32>,
 }
 
 /// Derivatives of the loss in a row's [`Scores`].
@@ -112,6 +115,7 @@ pub struct Scores {
 pub struct Cotangent {
     pub logprobs: Vec<f32>,
     pub entropies: Vec<f32>,
+    pub values: Vec<f32>,
 }
 
 /// A policy that learns.
@@ -152,6 +156,9 @@ pub trait Learner: Policy {
     /// # Errors
     /// The gradient's norm, where it is not finite; the parameters are left as they were.
     fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64>;
+
+    /// Drops the pending gradient; its global norm.
+    fn discard(&mut self) -> f64;
 
     /// Everything that later steps depend on, as named files.
     fn save(&self) -> Vec<(String, Vec<u8>)>;

@@ -8,7 +8,7 @@ mod table;
 
 use serde::Serialize;
 
-use crate::advantage::{AdvantageConfig, Credit};
+use crate::advantage::AdvantageConfig;
 use crate::batch::Batch;
 use crate::filter::{FilterConfig, Outcome};
 use crate::objective::{ObjectiveConfig, Terms, Tokens};
@@ -125,13 +125,13 @@ pub fn replay(text: &str, rules: &Rules<'_>) -> Result<Replay, ReplayError> {
     let outcome = rules.filter.apply(&groups);
     let kept: Vec<&Group> = outcome.kept.iter().map(|index| &groups[*index]).collect();
     let credits = rules.advantage.estimate(&kept);
-    let batch = Batch::new(&kept, &credits.iter().map(|credit| &credit.advantages[..]).collect::<Vec<_>>());
-    let weights = rules.objective.weights(&batch.counts(0..batch.rows.len()));
+    let batch = Batch::new(&kept, &credits);
+    let weights = rules.objective.aggregate.weights(&batch.counts(0..batch.rows.len()));
     let recorded: Vec<&EpisodeRecord> = outcome.kept.iter().flat_map(|index| &records[*index]).collect();
     Ok(Replay {
         groups: groups.iter().enumerate().map(|(index, group)| group_replay(group, index, &outcome)).collect(),
         filter: filter_replay(rules.filter.name(), &groups, &outcome),
-        rows: row_replays(&batch, &credits, &weights),
+        rows: row_replays(&batch, &weights),
         loss: loss(rules.objective, &batch, &weights, &recorded)?,
     })
 }
@@ -178,8 +178,7 @@ fn filter_replay(strategy: &'static str, groups: &[Group], outcome: &Outcome) ->
     }
 }
 
-fn row_replays(batch: &Batch<'_>, credits: &[Credit], weights: &[f64]) -> Vec<RowReplay> {
-    let returns: Vec<f64> = credits.iter().flat_map(|credit| credit.returns.iter().copied()).collect();
+fn row_replays(batch: &Batch<'_>, weights: &[f64]) -> Vec<RowReplay> {
     let rows = batch.rows.iter().zip(weights);
     rows.map(|(row, weight)| {
         let mask = row.sequence.mask();
@@ -193,7 +192,7 @@ fn row_replays(batch: &Batch<'_>, credits: &[Credit], weights: &[f64]) -> Vec<Ro
             turns: row.sequence.turns.iter().map(|turn| turn + 1).collect(),
             mask: mask.iter().map(|sampled| u8::from(*sampled)).collect(),
             advantages: spread(&batch.advantages[row.span.clone()]),
-            returns: spread(&returns[row.span.clone()]),
+            returns: spread(&batch.returns[row.span.clone()]),
             weights: spread(&vec![*weight; row.span.len()]),
         }
     })
@@ -207,42 +206,67 @@ fn loss(
     weights: &[f64],
     records: &[&EpisodeRecord],
 ) -> Result<Option<LossReplay>, ReplayError> {
-    let rows: Vec<&[TurnRecord]> = records.iter().flat_map(|record| record.rows()).collect();
-    let recorded = |name: &str, array: fn(&TurnRecord) -> Option<&Vec<f32>>| {
-        let turns = rows.iter().flat_map(|row| row.iter());
-        match (turns.clone().all(|turn| array(turn).is_some()), turns.clone().any(|turn| array(turn).is_some())) {
-            (true, true) => Ok(Some(turns.filter_map(array).flatten().map(|v| f64::from(*v)).collect::<Vec<f64>>())),
-            (_, false) => Ok(None),
-            (false, true) => Err(ReplayError::Rule(format!("`{name}` is in some kept episodes but not in others"))),
+    let Some(new) = recorded(records, "new_logprobs", |turn| turn.new_logprobs.as_ref())? else { return Ok(None) };
+    let needed =
+        |array: Option<Vec<f64>>, what: &str| array.ok_or_else(|| ReplayError::Rule(format!("the loss needs {what}")));
+    let old = recorded(records, "logprobs", |turn| turn.logprobs.as_ref())?;
+    let old = needed(old, "`logprobs` beside `new_logprobs`")?;
+    let entropies = match recorded(records, "new_entropies", |turn| turn.new_entropies.as_ref())? {
+        Some(entropies) => entropies,
+        None => {
+            recorded(records, "entropies", |turn| turn.entropies.as_ref())?.unwrap_or_else(|| vec![f64::NAN; new.len()])
         }
     };
-    let Some(new) = recorded("new_logprobs", |turn| turn.new_logprobs.as_ref())? else { return Ok(None) };
-    let Some(old) = recorded("logprobs", |turn| turn.logprobs.as_ref())? else {
-        return Err(ReplayError::Rule("the loss needs `logprobs` beside `new_logprobs`".into()));
+    let reference = match recorded(records, "ref_logprobs", |turn| turn.ref_logprobs.as_ref())? {
+        None if objective.kl.coef == 0.0 => Vec::new(),
+        reference => needed(reference, "`ref_logprobs`, since objective.kl.coef is not 0")?,
     };
-    let entropies = match recorded("new_entropies", |turn| turn.new_entropies.as_ref())? {
-        Some(entropies) => entropies,
-        None => recorded("entropies", |turn| turn.entropies.as_ref())?.unwrap_or_else(|| vec![f64::NAN; new.len()]),
+    let values = recorded(records, "new_values", |turn| turn.new_values.as_ref())?;
+    let old_values = match recorded(records, "values", |turn| turn.values.as_ref())? {
+        None if values.is_some() && objective.value_clip.is_some() => {
+            needed(None, "`values` beside `new_values`, since objective.value-clip is set")?
+        }
+        old => old.or_else(|| values.clone()).unwrap_or_default(),
     };
     let mut terms = Terms::default();
     for (row, weight) in batch.rows.iter().zip(weights) {
-        let span = row.span.clone();
+        let part = |flat: &[f64]| if flat.is_empty() { Vec::new() } else { flat[row.span.clone()].to_vec() };
         let tokens = Tokens {
-            logprobs: &new[span.clone()],
-            entropies: &entropies[span.clone()],
-            old: &old[span.clone()],
-            advantages: &batch.advantages[span.clone()],
-            weights: &vec![*weight; span.len()],
+            logprobs: &part(&new),
+            entropies: &part(&entropies),
+            old: &part(&old),
+            reference: &part(&reference),
+            advantages: &part(&batch.advantages),
+            values: &part(values.as_deref().unwrap_or_default()),
+            old_values: &part(&old_values),
+            returns: &part(&batch.returns),
+            weights: &vec![*weight; row.span.len()],
         };
         terms.add(&objective.loss(&tokens).terms);
     }
     Ok(Some(LossReplay {
         policy: terms.policy,
-        kl: 0.0,
+        kl: terms.kl,
         entropy: terms.entropy,
-        value: None,
+        value: values.map(|_| terms.value),
         total: objective.total(&terms),
         clip_fraction: terms.share(terms.clipped),
         clip_fraction_lower: terms.share(terms.clipped_lower),
     }))
+}
+
+/// An array of the kept episodes, flat over their rows' response tokens; none if no turn has it.
+fn recorded(
+    records: &[&EpisodeRecord],
+    name: &str,
+    array: fn(&TurnRecord) -> Option<&Vec<f32>>,
+) -> Result<Option<Vec<f64>>, ReplayError> {
+    let turns = || records.iter().flat_map(|record| &record.turns);
+    if turns().all(|turn| array(turn).is_none()) {
+        return Ok(None);
+    }
+    if turns().any(|turn| array(turn).is_none()) {
+        return Err(ReplayError::Rule(format!("`{name}` is in some kept episodes but not in others")));
+    }
+    Ok(Some(turns().filter_map(array).flatten().map(|value| f64::from(*value)).collect()))
 }

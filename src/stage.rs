@@ -86,7 +86,10 @@ pub fn drive(
     progress: &Progress,
 ) -> Result<Ended, StageError> {
     let Begun { attempt, checkpoint, warnings } = begun;
-    warnings.iter().for_each(|warning| progress.message(warning));
+    for warning in &warnings {
+        tracing::warn!("{warning}");
+        progress.message(warning);
+    }
     let run = attempt.path().display().to_string();
     let mut timings = Timings::new();
     let (mut next, mut best) = (0, None);

@@ -1,16 +1,20 @@
 //! Training: one step on one screen, and the stage that repeats it with evaluations and early stops.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::batch::Batch;
 use crate::chat::{Chat, Mask};
+use crate::critic::{self, CriticStats};
 use crate::diagnose::{Collapse, History};
 use crate::evaluate::{self, EvalStats, Evaluation};
 use crate::experiment::{Numerics, ResolvedConfig};
-use crate::gather::{FilterStats, gather};
+use crate::gather::{FilterStats, Gathered, gather};
+use crate::gradients::{self, Pull};
+use crate::learners::{self, Learners};
 use crate::policy::{Learner, Row};
 use crate::record::Timings;
 use crate::record::episode::{self, TurnMetrics, Window};
@@ -44,6 +48,10 @@ pub struct StepRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<AdvantageStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<BTreeMap<String, Pull>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critic: Option<CriticStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<UpdateStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval: Option<EvalStats>,
@@ -56,39 +64,46 @@ pub struct AdvantageStats {
     pub std: f64,
 }
 
-/// One training step: play and filter, check, diagnose, credit, update; at `lr_share` of the peak learning rate.
+/// One training step: play and filter, check, diagnose, ask reference and critic, credit, update; at `lr_share` of the
+/// peak learning rates.
 ///
 /// # Errors
 /// Log-probs that do not repeat, or a gradient that is not finite.
 pub fn train_step(
     config: &ResolvedConfig,
     chat: &Chat<'_>,
-    learner: &mut dyn Learner,
+    learners: &mut Learners<'_>,
     step: usize,
     lr_share: f64,
     timings: &mut Timings,
 ) -> Result<(StepRecord, Vec<Group>), String> {
-    let gathered = timings.phase("rollout", || gather(config, chat, &*learner, step as u64));
-    let groups = &gathered.groups;
-    if let Some(reason) = rollout::unplayable(groups) {
+    let mut gathered = timings.phase("rollout", || gather(config, chat, &*learners.policy, step as u64));
+    if let Some(reason) = rollout::unplayable(&gathered.groups) {
         return Err(reason);
     }
-    let mismatch = timings.phase("spot_check", || spot_check(config, &*learner, groups, step))?;
-    let collapse = diagnose(config, &*learner, groups, step, timings);
-    let masked = timings.phase("mask", || masked(config, &*learner, &gathered.kept()));
+    let mismatch = timings.phase("spot_check", || spot_check(config, &*learners.policy, &gathered.groups, step))?;
+    let collapse = diagnose(config, &*learners.policy, &gathered.groups, step, timings);
+    timings.phase("score", || annotate(config, learners, &mut gathered));
+    let groups = &gathered.groups;
+    let masked = timings.phase("mask", || masked(config, learners, &gathered.kept()));
     let kept: Vec<&Group> = masked.iter().map(Cow::as_ref).collect();
 
     let credits = config.advantage.estimate(&kept);
-    let advantages: Vec<&[f64]> = credits.iter().map(|credit| credit.advantages.as_slice()).collect();
-    let batch = Batch::new(&kept, &advantages);
+    let batch = Batch::new(&kept, &credits);
 
+    let analysed = (config.gradients.due(step) && !kept.is_empty())
+        .then(|| timings.phase("gradients", || gradients::analyse(config, &kept, &credits, learners.policy)));
+    let taught = timings.phase("critic", || critic::learn(config, &mut learners.critic, &batch, lr_share));
+    let taught = taught.map_err(|error| format!("the critic's {error}"))?;
     let rules = Rules {
         update: &config.update,
         objective: &config.objective,
         temperature: config.rollout.sampling.temperature,
         learning_rate: config.update.learning_rate * lr_share,
     };
-    let updated = timings.phase("update", || update(&rules, &batch, learner)).map_err(|error| error.to_string())?;
+    let updated = (!critic::warms_up(&config.critic, step))
+        .then(|| timings.phase("update", || update(&rules, &batch, learners.policy)));
+    let updated = updated.transpose().map_err(|error| error.to_string())?.filter(|_| !kept.is_empty());
 
     let tokens = groups.iter().flat_map(|g| &g.members).flat_map(|m| &m.sequences).map(Sequence::response_tokens).sum();
     timings.count_tokens(tokens);
@@ -98,7 +113,9 @@ pub fn train_step(
         collapse,
         filter: Some(gathered.stats()),
         advantage: (!kept.is_empty()).then(|| AdvantageStats { std: stats::std(&batch.advantages, 1) }),
-        update: (!kept.is_empty()).then_some(updated),
+        gradients: analysed,
+        critic: CriticStats::of(&batch, taught.as_ref(), updated.as_ref()),
+        update: updated,
         eval: None,
     };
     Ok((record, gathered.groups))
@@ -151,22 +168,32 @@ fn spot_check(config: &ResolvedConfig, learner: &dyn Learner, groups: &[Group], 
     Ok(worst)
 }
 
+/// Writes into the rows of the kept groups what the reference and the critic say of them.
+fn annotate(config: &ResolvedConfig, learners: &Learners<'_>, gathered: &mut Gathered) {
+    let groups = gathered.groups.iter_mut().enumerate();
+    let kept = groups.filter(|(group, _)| gathered.kept.contains(group));
+    learners.annotate(&mut rows(kept.map(|(_, group)| group)), config.rollout.sampling.temperature);
+}
+
+/// The rows of some groups.
+fn rows<'a>(groups: impl Iterator<Item = &'a mut Group>) -> Vec<&'a mut Sequence> {
+    groups.flat_map(|group| &mut group.members).flat_map(|member| &mut member.sequences).collect()
+}
+
 /// The kept groups as they are learned from. Under a mask wider than `sampled` the spans of their rows are the mask's,
 /// and the old log-probs are those of an uncached pass before the first step, since not all tokens were sampled; those
 /// that were have the same ones to the bit.
-fn masked<'a>(config: &ResolvedConfig, learner: &dyn Learner, kept: &[&'a Group]) -> Vec<Cow<'a, Group>> {
+fn masked<'a>(config: &ResolvedConfig, learners: &Learners<'_>, kept: &[&'a Group]) -> Vec<Cow<'a, Group>> {
     if config.rollout.mask == Mask::Sampled {
         return kept.iter().map(|group| Cow::Borrowed(*group)).collect();
     }
     let mut groups: Vec<Group> = kept.iter().map(|group| (*group).clone()).collect();
-    let members = groups.iter_mut().flat_map(|group| &mut group.members);
-    let mut rows: Vec<&mut Sequence> = members.flat_map(|member| &mut member.sequences).collect();
+    let (mut rows, temperature) = (rows(groups.iter_mut()), config.rollout.sampling.temperature);
     rows.iter_mut().for_each(|row| row.responses = std::mem::take(&mut row.learned));
-    let views: Vec<Row<'_>> = rows.iter().map(|r| Row { tokens: &r.tokens, responses: &r.responses }).collect();
-    let scores = learner.score(&views, config.rollout.sampling.temperature);
-    for (row, scores) in rows.into_iter().zip(scores) {
+    learners::score(&*learners.policy, &mut rows, temperature, |row, scores| {
         (row.logprobs, row.entropies) = (scores.logprobs, scores.entropies);
-    }
+    });
+    learners.annotate(&mut rows, temperature);
     groups.into_iter().map(Cow::Owned).collect()
 }
 
@@ -174,7 +201,7 @@ fn masked<'a>(config: &ResolvedConfig, learner: &dyn Learner, kept: &[&'a Group]
 pub struct Training<'a> {
     pub config: &'a ResolvedConfig,
     pub chat: &'a Chat<'a>,
-    pub learner: &'a mut dyn Learner,
+    pub learners: Learners<'a>,
     pub stops: Stops<'a>,
     /// What thoughts were like before.
     pub collapse: History,
@@ -212,22 +239,22 @@ impl Stage for Training<'_> {
     }
 
     fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
-        (self.learner.save(), json!({ "stops": self.stops.save(), "collapse": self.collapse }))
+        (self.learners.save(), json!({ "stops": self.stops.save(), "collapse": self.collapse }))
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String> {
         self.stops.restore(&counters["stops"])?;
         self.collapse = History::deserialize(&counters["collapse"]).map_err(|error| format!("collapse: {error}"))?;
-        self.learner.restore(files)
+        self.learners.restore(files)
     }
 }
 
 impl<'a> Training<'a> {
     /// Before the first step.
     #[must_use]
-    pub fn new(config: &'a ResolvedConfig, chat: &'a Chat<'a>, learner: &'a mut dyn Learner) -> Self {
+    pub fn new(config: &'a ResolvedConfig, chat: &'a Chat<'a>, learners: Learners<'a>) -> Self {
         let stops = Stops::new(&config.stop, config.filter.empty_stop());
-        Self { config, chat, learner, stops, collapse: History::default() }
+        Self { config, chat, learners, stops, collapse: History::default() }
     }
 
     /// Step `step` without its evaluation. The learning rate is the schedule's, as far as the stops have left it.
@@ -236,7 +263,7 @@ impl<'a> Training<'a> {
             return Ok((StepRecord::default(), Vec::new()));
         }
         let share = self.config.update.schedule.share(step, self.config.train.steps) * self.stops.lr_scale();
-        train_step(self.config, self.chat, self.learner, step, share, timings)
+        train_step(self.config, self.chat, &mut self.learners, step, share, timings)
     }
 
     /// Plays the held-out panel and enters it in the record.
@@ -244,7 +271,7 @@ impl<'a> Training<'a> {
         if self.config.eval.tasks == 0 {
             return Ok(None);
         }
-        let evaluation = timings.phase("eval", || evaluate::evaluate(self.config, self.chat, &*self.learner));
+        let evaluation = timings.phase("eval", || evaluate::evaluate(self.config, self.chat, &*self.learners.policy));
         if let Some(reason) = rollout::unplayable(&evaluation.sampled) {
             return Err(reason);
         }

@@ -1,5 +1,7 @@
 //! One step's update: epochs and mini-batches of forward, objective, backward, optimizer step.
 //!
+//! A learner is taught what it scores: a policy by its log-probs and entropies, a critic by its values, both by both.
+//!
 //! The gradient is a sum over shards in order (the rows of one group each), and every number here is a sum in f64 over
 //! rows in order, so that no split of the work and no number of threads changes a bit.
 
@@ -7,7 +9,7 @@ use std::fmt;
 
 use crate::batch::{Batch, MiniBatch};
 use crate::experiment::UpdateConfig;
-use crate::objective::{Loss, ObjectiveConfig, Terms, Tokens};
+use crate::objective::{Derivatives, Loss, ObjectiveConfig, Terms, Tokens};
 use crate::policy::{Cotangent, Learner, Optimizer, Row, Scores};
 
 /// What an update measured. Losses and the norm are means over optimizer steps, the rest means over tokens.
@@ -27,6 +29,15 @@ pub struct UpdateStats {
     pub grad_norm: f64,
     /// Mean of old − new log-probs (k1, from the sampling policy to the learning one).
     pub kl: f64,
+    /// Aggregated distance to the frozen reference, without its coefficient; absent without a reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference_kl: Option<f64>,
+    /// Aggregated value loss, without its coefficient: shown beside the critic's other numbers.
+    #[serde(skip)]
+    pub value: f64,
+    /// Share of tokens at which the clipped value loss was the larger one.
+    #[serde(skip)]
+    pub value_clip_fraction: f64,
     /// Of this update.
     pub learning_rate: f64,
     /// Largest |ratio − 1| in the first mini-batch, before any step: 0 where scoring repeats sampling to the bit.
@@ -88,6 +99,7 @@ pub fn update(rules: &Rules<'_>, batch: &Batch<'_>, learner: &mut dyn Learner) -
             stats.loss += rules.objective.total(&terms);
             stats.policy += terms.policy;
             stats.entropy += terms.entropy;
+            stats.value += terms.value;
             stats.grad_norm += norms.gradient;
             tokens.add(&terms);
         }
@@ -100,7 +112,10 @@ pub fn update(rules: &Rules<'_>, batch: &Batch<'_>, learner: &mut dyn Learner) -
         grad_norm: stats.grad_norm / steps,
         clip_fraction: tokens.share(tokens.clipped),
         clip_fraction_lower: tokens.share(tokens.clipped_lower),
-        kl: tokens.kl(),
+        kl: tokens.drift(),
+        reference_kl: (!batch.reference.is_empty()).then(|| tokens.kl / steps),
+        value: stats.value / steps,
+        value_clip_fraction: tokens.share(tokens.clipped_values),
         ..stats
     })
 }
@@ -112,47 +127,51 @@ fn gradient(
     mini_batch: &MiniBatch,
     learner: &mut dyn Learner,
 ) -> (Terms, Vec<usize>) {
-    let weights = rules.objective.weights(&batch.counts(mini_batch.rows.clone()));
-    let rows: Vec<Row<'_>> = batch.rows[mini_batch.rows.clone()]
-        .iter()
-        .map(|row| Row { tokens: &row.sequence.tokens, responses: &row.sequence.responses })
-        .collect();
-    let loss = |row: usize, scores: &Scores| row_loss(rules.objective, batch, mini_batch, &weights, row, scores);
-    let cotangent = |row: usize, scores: &Scores| {
-        let loss = loss(row, scores);
-        Cotangent { logprobs: narrow(&loss.logprobs), entropies: narrow(&loss.entropies) }
-    };
-    let scores = learner.gradient(&rows, &mini_batch.shards, rules.temperature, &cotangent);
+    let loss = losses(rules.objective, batch, mini_batch);
+    let pushed = |row: usize, scores: &Scores| cotangent(&rules.objective.derivatives(&loss(row, scores)));
+    let scores = learner.gradient(&views(batch, mini_batch), &mini_batch.shards, rules.temperature, &pushed);
     let mut terms = Terms::default();
     let mut stray = Vec::new();
     for (row, scores) in scores.iter().enumerate() {
         let loss = loss(row, scores);
         terms.add(&loss.terms);
-        let finite = loss.logprobs.iter().all(|d| d.is_finite()) && loss.terms.entropy.is_finite();
-        if !finite {
+        let derivatives = [&loss.policy, &loss.kl, &loss.value].into_iter().flatten();
+        if !derivatives.copied().chain([loss.terms.entropy]).all(f64::is_finite) {
             stray.push(mini_batch.rows.start + row);
         }
     }
     (terms, stray)
 }
 
-/// The loss of a mini-batch's row.
-fn row_loss(
-    objective: &ObjectiveConfig,
-    batch: &Batch<'_>,
-    mini_batch: &MiniBatch,
-    weights: &[f64],
-    row: usize,
-    scores: &Scores,
-) -> Loss {
-    let span = batch.rows[mini_batch.rows.start + row].span.clone();
-    objective.loss(&Tokens {
-        logprobs: &widen(&scores.logprobs),
-        entropies: &widen(&scores.entropies),
-        old: &batch.old[span.clone()],
-        advantages: &batch.advantages[span.clone()],
-        weights: &vec![weights[row]; span.len()],
-    })
+/// The rows of a mini-batch, as a learner reads them.
+#[must_use]
+pub fn views<'a>(batch: &Batch<'a>, mini_batch: &MiniBatch) -> Vec<Row<'a>> {
+    let rows = batch.rows[mini_batch.rows.clone()].iter();
+    rows.map(|row| Row { tokens: &row.sequence.tokens, responses: &row.sequence.responses }).collect()
+}
+
+/// The loss of each row of a mini-batch, from its number there and its scores; weights are of the mini-batch's counts.
+pub fn losses<'b>(
+    objective: &'b ObjectiveConfig,
+    batch: &'b Batch<'_>,
+    mini_batch: &'b MiniBatch,
+) -> impl Fn(usize, &Scores) -> Loss + Sync + 'b {
+    let weights = objective.aggregate.weights(&batch.counts(mini_batch.rows.clone()));
+    move |row, scores| {
+        let span = batch.rows[mini_batch.rows.start + row].span.clone();
+        let recorded = |flat: &'b [f64]| if flat.is_empty() { flat } else { &flat[span.clone()] };
+        objective.loss(&Tokens {
+            logprobs: &widen(&scores.logprobs),
+            entropies: &widen(&scores.entropies),
+            old: recorded(&batch.old),
+            reference: recorded(&batch.reference),
+            advantages: recorded(&batch.advantages),
+            values: &widen(&scores.values),
+            old_values: recorded(&batch.values),
+            returns: recorded(&batch.returns),
+            weights: &vec![weights[row]; span.len()],
+        })
+    }
 }
 
 impl Rules<'_> {
@@ -164,6 +183,13 @@ impl Rules<'_> {
 
 fn widen(values: &[f32]) -> Vec<f64> {
     values.iter().map(|value| f64::from(*value)).collect()
+}
+
+/// Derivatives as a learner takes them.
+#[must_use]
+pub fn cotangent(derivatives: &Derivatives) -> Cotangent {
+    let Derivatives { logprobs, entropies, values } = derivatives;
+    Cotangent { logprobs: narrow(logprobs), entropies: narrow(entropies), values: narrow(values) }
 }
 
 fn narrow(values: &[f64]) -> Vec<f32> {

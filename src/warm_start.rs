@@ -90,6 +90,7 @@ pub fn train_step(
     let scores = learner.gradient(&views, &shards, 1.0, &|_, scores| Cotangent {
         logprobs: vec![-1.0 / tokens as f32; scores.logprobs.len()],
         entropies: vec![0.0; scores.entropies.len()],
+        values: Vec::new(),
     });
     let total: f64 = scores.iter().flat_map(|row| &row.logprobs).map(|&logprob| f64::from(logprob)).sum();
     let learning_rate = cosine(warm, step);

@@ -5,8 +5,11 @@ use std::path::Path;
 use super::{CliError, root};
 use crate::chat::{Chat, Script};
 use crate::config::{Diagnostics, Folder, Input, Reader};
-use crate::experiment::{ModelConfig, Outside, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock};
-use crate::policy::{self, Expert, Shape, Tokenizer, Transformer, Uniform, Voice, Weights};
+use crate::experiment::{
+    CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock,
+};
+use crate::learners::{Critic, Learners};
+use crate::policy::{self, Expert, Learner, Shape, Tokenizer, Transformer, Uniform, Voice, Weights};
 use crate::record::{Disk, RunDir, RunError, State, checkpoint, reader};
 use crate::rng::Stream;
 use crate::trajectory::Split;
@@ -55,6 +58,36 @@ impl Agent {
     pub(super) fn learner(&self, config: &ResolvedConfig, weights: Weights) -> Result<Transformer, CliError> {
         let device = policy::device(&config.execution.device).map_err(CliError::Agent)?;
         Ok(Transformer::new(weights, device, threads(config)))
+    }
+
+    /// The policy of a run from its start weights, with a value head if it is the critic too.
+    pub(super) fn policy(&self, config: &ResolvedConfig, start: Weights) -> Result<Transformer, CliError> {
+        match config.critic {
+            CriticConfig::Shared(_) => self.learner(config, start.with_value_head()),
+            CriticConfig::None(_) | CriticConfig::Own(_) => self.learner(config, start),
+        }
+    }
+
+    /// `policy` with whom the run needs beside it, made from its start weights.
+    pub(super) fn learners<'a>(
+        &self,
+        config: &ResolvedConfig,
+        start: Weights,
+        policy: &'a mut Transformer,
+    ) -> Result<Learners<'a>, CliError> {
+        let critic = match config.critic {
+            CriticConfig::None(_) => Critic::None,
+            CriticConfig::Shared(_) => Critic::Shared,
+            CriticConfig::Own(_) => {
+                let device = policy::device(&config.execution.device).map_err(CliError::Agent)?;
+                Critic::Own(Box::new(Transformer::critic(start.clone(), device, threads(config))))
+            }
+        };
+        let reference: Option<Box<dyn Learner>> = match config.needs_reference() {
+            true => Some(Box::new(self.learner(config, start)?)),
+            false => None,
+        };
+        Ok(Learners { policy, critic, reference })
     }
 
     /// Weights in the newest checkpoint of the run in the folder `run`: a finished run's last, or none.

@@ -81,15 +81,16 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, comm
     let chat = agent.chat(config)?;
     agent.check_tokenizer(config)?;
     policy::device(&config.execution.device).map_err(CliError::Agent)?;
-    let Some(begun) = run.begin(&facts(resolved))? else {
+    let Some(mut begun) = run.begin(&facts(resolved))? else {
         return result(disk, run, resolved, common, "finished before");
     };
+    begun.warnings.extend(config.warnings());
     log_to(disk, run, resolved)?;
     catch_signals()?;
     let weights = match begun.checkpoint {
-        // The checkpoint has the weights of then.
-        Some(_) => agent.weights.clone(),
-        None => match warm_start(disk, resolved, agent, common) {
+        // The checkpoint has the weights of then, and nothing else needs those of the start.
+        Some(_) if !config.needs_reference() => agent.weights.clone(),
+        _ => match warm_start(disk, resolved, agent, common) {
             Ok(weights) => weights,
             Err(CliError::Interrupted(signal)) => {
                 begun.attempt.interrupt(&format!("signal {signal}"))?;
@@ -102,8 +103,9 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, comm
         },
     };
     log_to(disk, run, resolved)?;
-    let mut learner = agent.learner(config, weights)?;
-    let mut training = Training::new(config, &chat, &mut learner);
+    let mut policy = agent.policy(config, weights.clone())?;
+    let learners = agent.learners(config, weights, &mut policy)?;
+    let mut training = Training::new(config, &chat, learners);
     let progress = progress(&resolved.name, &begun, config.train.steps, common);
     let ended = drive(&mut training, begun, &config.execution, &progress);
     progress.finish();

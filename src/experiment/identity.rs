@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::{EvalConfig, ResolvedConfig, RolloutConfig, UpdateConfig, WarmStartConfig};
+use super::{EvalConfig, GradientsConfig, ResolvedConfig, RolloutConfig, UpdateConfig, WarmStartConfig};
 use crate::config::{HEADER, Section};
 use crate::diagnose::CollapseConfig;
+use crate::objective;
 use crate::rng;
 
 /// What every run uses, whatever it chooses, with the version of what it computes.
@@ -12,6 +13,8 @@ pub const COMPONENTS: &[(&str, u32)] = &[
     ("chat", 1),
     ("collapse", CollapseConfig::EPOCH),
     ("eval", EvalConfig::EPOCH),
+    ("gradients", GradientsConfig::EPOCH),
+    ("objective", objective::Common::EPOCH),
     ("rng", rng::EPOCH),
     ("rollout", RolloutConfig::EPOCH),
     ("stats", 1),

@@ -1,8 +1,9 @@
 //! What several values of an experiment must be together.
 
-use super::{FIELDS, ResolvedConfig};
+use super::{Buckets, Edges, FIELDS, ResolvedConfig};
 use crate::config::tree::{Body, Form, Tree, find};
 use crate::config::{Diagnostic, Value};
+use crate::objective::{KlConfig, KlEstimator};
 
 /// The rules that a tree breaks.
 pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
@@ -24,6 +25,12 @@ pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic
         if let Some((objection, help)) = stop.objection(config.eval.tasks > 0) {
             rules.demand(false, &format!("stop.{index}"), &objection, &help);
         }
+    }
+    if let Buckets::Edges(Edges { edges }) = &config.gradients.buckets
+        && !edges.is_sorted_by(|low, high| low < high)
+    {
+        let message = format!("the edges {edges:?} do not ascend");
+        rules.demand(false, "gradients.buckets.edges", &message, "each bucket reaches from one edge to the next");
     }
     for (list, tasks) in [("task", &config.task), ("eval.task", &config.eval.task)] {
         for (index, task) in tasks.iter().enumerate() {
@@ -56,6 +63,17 @@ pub(super) fn no_task(body: &Body) -> Option<Diagnostic> {
             "add one, such as `task \"sokoban\"`: `configs/base.kdl` alone is not runnable",
         )),
     }
+}
+
+/// What a run may do and hardly anyone wants.
+pub(super) fn warnings(config: &ResolvedConfig) -> Vec<String> {
+    let KlConfig { coef, estimator } = config.objective.kl;
+    let k1 = (coef > 0.0 && estimator == KlEstimator::K1).then(|| {
+        "objective.kl.estimator \"k1\" is a loss whose expected gradient is 0: it holds the policy to nothing and adds \
+         noise; choose \"k2\" (the KL's own gradient) or \"k3\""
+            .to_owned()
+    });
+    k1.into_iter().collect()
 }
 
 struct Rules<'t> {

@@ -33,7 +33,7 @@ impl AdamW {
         gradient: &[f32],
     ) -> Result<Norms, f64> {
         let Optimizer { learning_rate, beta1, beta2, epsilon, weight_decay, clip_norm } = *optimizer;
-        let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
+        let norm = norm(gradient);
         if !norm.is_finite() {
             return Err(norm);
         }
@@ -55,4 +55,9 @@ impl AdamW {
         }
         Ok(Norms { gradient: norm })
     }
+}
+
+/// The global norm of a gradient, summed in its order.
+pub(super) fn norm(gradient: &[f32]) -> f64 {
+    gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt()
 }

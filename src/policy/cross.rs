@@ -61,8 +61,7 @@ impl<'a> Prompt<'a> {
         let hidden = policy.decoder.hidden(&tokens, |layer, qkv| {
             on_host(qkv, |qkv| attention::branches(qkv, policy.heads(), &self.rotary, &spans, &self.pasts[layer]))
         });
-        let at: Vec<u32> = (0..tokens.len() as u32).collect();
-        let scores = read(scores(&policy.decoder, hidden, &at, &continuations.concat(), temperature));
+        let scores = read(scores(&policy.decoder, hidden, &continuations.concat(), temperature));
         let scores = scores.as_chunks::<3>().0;
         spans.into_iter().map(|span| scores[span].iter().map(|score| f64::from(score[0])).sum()).collect()
     }

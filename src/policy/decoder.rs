@@ -10,10 +10,11 @@ use super::weights::{Shape, Weights};
 /// Tensors of one layer: norm, qkv, output, norm, gate and up, down.
 const LAYER: usize = 6;
 
-/// The parameters as tensors: embedding, layers, last norm (norms as `[1, width]`).
+/// The parameters as tensors: embedding, layers, last norm (norms as `[1, width]`), and the value head, if any.
 pub(super) struct Decoder {
     shape: Shape,
     tensors: Vec<Parameter>,
+    value_head: Option<Parameter>,
 }
 
 struct Parameter {
@@ -33,14 +34,15 @@ impl Decoder {
         }
         sizes.push([1, width]);
         let mut rest = weights.values();
-        let mut take = |[rows, columns]: [usize; 2]| {
+        let mut take = |[rows, columns]: [usize; 2], multiplied: bool| {
             let (head, tail) = rest.split_at(rows * columns);
             rest = tail;
-            let packs = (rows > 1 && *device == Device::flex()).then(|| Arc::new(Packs::new(head, [rows, columns])));
+            let packs = (multiplied && *device == Device::flex()).then(|| Arc::new(Packs::new(head, [rows, columns])));
             Parameter { tensor: Tensor::from_data(TensorData::new(head.to_vec(), [rows, columns]), device), packs }
         };
-        let tensors = sizes.into_iter().map(&mut take).collect();
-        Self { shape, tensors }
+        let tensors = sizes.into_iter().map(|size| take(size, size[0] > 1)).collect();
+        let value_head = weights.value_head.then(|| take([1, width], true));
+        Self { shape, tensors, value_head }
     }
 
     /// The same parameters as leaves of a new graph, which shares no node, so no lock, with any other.
@@ -49,13 +51,14 @@ impl Decoder {
             tensor: tensor.clone().autodiff().require_grad(),
             packs: packs.clone(),
         };
-        Self { shape: self.shape.clone(), tensors: self.tensors.iter().map(leaf).collect() }
+        let (tensors, value_head) = (self.tensors.iter().map(leaf).collect(), self.value_head.as_ref().map(leaf));
+        Self { shape: self.shape.clone(), tensors, value_head }
     }
 
-    /// The leaves' gradients as a flat array in the order of [`Shape::parts`]. A leaf without one counts as 0.
+    /// The leaves' gradients as a flat array in the order of [`Weights::parts`]. A leaf without one counts as 0.
     pub(super) fn gradient(&self, gradients: &Gradients) -> Vec<f32> {
         let mut flat = Vec::new();
-        for Parameter { tensor, .. } in &self.tensors {
+        for Parameter { tensor, .. } in self.tensors.iter().chain(&self.value_head) {
             match tensor.grad(gradients) {
                 Some(gradient) => flat.extend_from_slice(&read(gradient)),
                 None => flat.resize(flat.len() + tensor.dims().iter().product::<usize>(), 0.0),
@@ -78,10 +81,14 @@ impl Decoder {
         self.norm(x, last)
     }
 
-    /// Logits `[positions, vocab]` at some rows of `hidden`.
-    pub(super) fn logits(&self, hidden: Tensor<2>, positions: &[u32]) -> Tensor<2> {
-        let positions = integers(positions, &hidden.device());
-        linear(hidden.select(0, positions), &self.tensors[0])
+    /// Logits `[rows, vocab]` of hidden states.
+    pub(super) fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
+        linear(hidden, &self.tensors[0])
+    }
+
+    /// Values `[rows, 1]` of hidden states, where there is a value head.
+    pub(super) fn values(&self, hidden: Tensor<2>) -> Option<Tensor<2>> {
+        self.value_head.as_ref().map(|head| linear(hidden, head))
     }
 
     fn norm(&self, x: Tensor<2>, weight: &Parameter) -> Tensor<2> {
@@ -91,6 +98,12 @@ impl Decoder {
 
 fn linear(x: Tensor<2>, weight: &Parameter) -> Tensor<2> {
     ops::linear(x, weight.tensor.clone(), weight.packs.clone())
+}
+
+/// Some rows of a matrix.
+pub(super) fn rows(x: Tensor<2>, numbers: &[u32]) -> Tensor<2> {
+    let numbers = integers(numbers, &x.device());
+    x.select(0, numbers)
 }
 
 pub(super) fn integers(values: &[u32], device: &Device) -> Tensor<1, Int> {

@@ -6,7 +6,7 @@ use burn::tensor::{Tensor, TensorData};
 use starpo_kernels::attention::{self, Past};
 use starpo_kernels::selective_log_softmax;
 
-use super::decoder::read;
+use super::decoder::{read, rows as select};
 use super::sampler::{inverse, sample};
 use super::transformer::Transformer;
 use super::{Completion, Request, Sampling, Session};
@@ -114,7 +114,7 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
         Tensor::from_data(TensorData::new(y, [tokens, heads.query * heads.dim]), &device)
     });
     rows.iter_mut().for_each(|row| row.context.tokens.extend(&row.feed));
-    let mut logits = read(policy.decoder.logits(hidden, &at));
+    let mut logits = read(policy.decoder.logits(select(hidden, &at)));
     let scale = inverse(sampling.temperature);
     if scale != 1.0 {
         logits.iter_mut().for_each(|x| *x *= scale);

@@ -1,4 +1,4 @@
-//! The policy that learns: a decoder in Llama's layout.
+//! The policy that learns: a decoder in Llama's layout. With a value head it is a critic too, or a critic alone.
 //!
 //! On the CPU these hold to the bit. A token's log-prob and entropy depend on the tokens of its own row before it, and
 //! on nothing else: not on the cache, the batch, the shard or the number of threads, so what sampling records is what
@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex};
 use burn::tensor::{Device, Tensor, TensorData};
 use starpo_kernels::attention::{Heads, Rotary};
 
-use super::adamw::AdamW;
+use super::adamw::{AdamW, norm};
 use super::cross::column;
-use super::decoder::{Decoder, read};
+use super::decoder::{Decoder, integers, read, rows as select};
 use super::ops::{Packed, attention, selective_log_softmax};
 use super::sampler::inverse;
 use super::session::Contexts;
@@ -27,9 +27,16 @@ use super::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores,
 /// Rows that [`Learner::score`] passes forward at once.
 const SCORED_TOGETHER: usize = 8;
 
+/// Files of a checkpoint: the decoder as other tools read it, the optimizer's state, and the value head apart.
+const MODEL: &str = "model.safetensors";
+const OPTIMIZER: &str = "optimizer.safetensors";
+const VALUE_HEAD: &str = "value-head.safetensors";
+
 /// A decoder, its optimizer's state, and the threads it runs on.
 pub struct Transformer {
     weights: Weights,
+    /// Whether it scores tokens: a critic alone has no use for logits.
+    speaks: bool,
     optimizer: AdamW,
     pending: Option<Vec<f32>>,
     device: Device,
@@ -49,9 +56,16 @@ impl Transformer {
             decoder: Decoder::new(&weights, &device),
             workers: Workers::new(threads),
             rotary: Mutex::new(Arc::new(Rotary::new(shape.head(), shape.rope_theta, 1024))),
+            speaks: true,
             weights,
             device,
         }
+    }
+
+    /// A critic alone: this decoder with a value head. It can be scored and taught, but not sampled from.
+    #[must_use]
+    pub fn critic(weights: Weights, device: Device, threads: usize) -> Self {
+        Self { speaks: false, ..Self::new(weights.with_value_head(), device, threads) }
     }
 
     /// The parameters.
@@ -75,7 +89,8 @@ impl Transformer {
         rotary.clone()
     }
 
-    /// (logp, entropy, lse) of every response token of `rows`, `[tokens, 3]`; none if there are none.
+    /// A line of numbers for every response token of `rows`: (logp, entropy, lse) where this speaks, then the value
+    /// where there is a value head. None if there are no tokens.
     fn forward(&self, decoder: &Decoder, rows: &[Row<'_>], temperature: f64) -> Option<Tensor<2>> {
         let (mut tokens, mut spans, mut at, mut targets) = (vec![], vec![], vec![], vec![]);
         for row in rows {
@@ -93,7 +108,35 @@ impl Transformer {
         let longest = spans.iter().map(Range::len).max().unwrap_or(0);
         let packed = Packed { heads: self.heads(), rotary: self.rotary(longest), spans: spans.into() };
         let hidden = decoder.hidden(&tokens, |_, qkv| attention(qkv, packed.clone()));
-        Some(scores(decoder, hidden, &at, &targets, temperature))
+        let states = select(hidden, &at);
+        let values = decoder.values(states.clone());
+        if !self.speaks {
+            return values;
+        }
+        let tokens = scores(decoder, states, &targets, temperature);
+        Some(match values {
+            Some(values) => Tensor::cat(vec![tokens, values], 1),
+            None => tokens,
+        })
+    }
+
+    /// Lines from [`Transformer::forward`] as the scores of the rows that they belong to.
+    fn split(&self, out: Tensor<2>, rows: &[Row<'_>]) -> Vec<Scores> {
+        let columns = out.dims()[1];
+        let out = read(out);
+        let mut lines = out.chunks_exact(columns);
+        let row = |row: &Row<'_>| {
+            let mut scores = Scores::default();
+            for line in lines.by_ref().take(row.responses.iter().map(Range::len).sum()) {
+                if self.speaks {
+                    scores.logprobs.push(line[0]);
+                    scores.entropies.push(line[1]);
+                }
+                scores.values.extend(self.weights.value_head.then(|| line[columns - 1]));
+            }
+            scores
+        };
+        rows.iter().map(row).collect()
     }
 
     /// Scores and gradient of one shard, whose first row has number `first`.
@@ -108,14 +151,19 @@ impl Transformer {
         let Some(out) = self.forward(&leaves, rows, temperature) else {
             return (vec![Scores::default(); rows.len()], None);
         };
-        let scores = split(&read(out.clone().inner()), rows);
+        let scores = self.split(out.clone().inner(), rows);
         let mut derivatives = Vec::new();
         for (i, (row, scores)) in rows.iter().zip(&scores).enumerate() {
-            let Cotangent { logprobs, entropies } = cotangent(first + i, scores);
-            let count = scores.logprobs.len();
-            assert!(logprobs.len() == count && entropies.len() == count, "derivatives of row {}", first + i);
-            debug_assert!(row.responses.iter().map(Range::len).sum::<usize>() == count);
-            derivatives.extend(logprobs.iter().zip(&entropies).flat_map(|(&l, &e)| [l, e, 0.0]));
+            let Cotangent { logprobs, entropies, values } = cotangent(first + i, scores);
+            let lengths = (logprobs.len(), entropies.len(), values.len());
+            let expected = (scores.logprobs.len(), scores.entropies.len(), scores.values.len());
+            assert!(lengths == expected, "derivatives of row {}: {lengths:?}, not {expected:?}", first + i);
+            for token in 0..row.responses.iter().map(Range::len).sum() {
+                if self.speaks {
+                    derivatives.extend([logprobs[token], entropies[token], 0.0]);
+                }
+                derivatives.extend(values.get(token));
+            }
         }
         let derivatives = TensorData::new(derivatives, out.dims());
         let derivatives = Tensor::<2>::from_data(derivatives, &out.device());
@@ -125,25 +173,14 @@ impl Transformer {
     }
 }
 
-/// (logp, entropy, lse) of each target from the hidden state at its place, `[targets, 3]`.
-pub(super) fn scores(decoder: &Decoder, hidden: Tensor<2>, at: &[u32], targets: &[u32], temperature: f64) -> Tensor<2> {
-    let mut logits = decoder.logits(hidden, at);
+/// (logp, entropy, lse) of each target from the hidden state before it, `[targets, 3]`.
+pub(super) fn scores(decoder: &Decoder, states: Tensor<2>, targets: &[u32], temperature: f64) -> Tensor<2> {
+    let mut logits = decoder.logits(states);
     if inverse(temperature) != 1.0 {
         logits = logits.mul_scalar(inverse(temperature));
     }
-    let targets = super::decoder::integers(targets, &logits.device());
+    let targets = integers(targets, &logits.device());
     selective_log_softmax(logits, targets)
-}
-
-/// Values `[tokens, 3]` as the scores of the rows that they belong to.
-fn split(values: &[f32], rows: &[Row<'_>]) -> Vec<Scores> {
-    let mut values = values.as_chunks::<3>().0;
-    let row = |row: &Row<'_>| {
-        let (own, rest) = values.split_at(row.responses.iter().map(Range::len).sum());
-        values = rest;
-        Scores { logprobs: own.iter().map(|v| v[0]).collect(), entropies: own.iter().map(|v| v[1]).collect() }
-    };
-    rows.iter().map(row).collect()
 }
 
 /// Adds vectors in the order of their numbers, whatever the order they come in.
@@ -179,7 +216,7 @@ impl Learner for Transformer {
         let shards: Vec<&[Row<'_>]> = rows.chunks(SCORED_TOGETHER).collect();
         let scored =
             self.workers.map(shards.len(), |shard| match self.forward(&self.decoder, shards[shard], temperature) {
-                Some(out) => split(&read(out), shards[shard]),
+                Some(out) => self.split(out, shards[shard]),
                 None => vec![Scores::default(); shards[shard].len()],
             });
         scored.into_iter().flatten().collect()
@@ -214,21 +251,29 @@ impl Learner for Transformer {
 
     fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64> {
         let gradient = self.pending.take().unwrap_or_else(|| vec![0.0; self.weights.values().len()]);
-        let parts = self.weights.shape.parts();
+        let parts = self.weights.parts();
         let norms = self.optimizer.step(optimizer, &parts, &mut self.weights.values, &gradient)?;
         self.decoder = Decoder::new(&self.weights, &self.device);
         Ok(norms)
     }
 
+    fn discard(&mut self) -> f64 {
+        self.pending.take().map_or(0.0, |gradient| norm(&gradient))
+    }
+
     fn save(&self) -> Vec<(String, Vec<u8>)> {
         let AdamW { first, second, steps } = &self.optimizer;
         let moments = [("first.", first.as_slice()), ("second.", second.as_slice())];
-        let optimizer = to_safetensors(&self.weights.shape.parts(), &moments, Some(*steps));
-        vec![("model.safetensors".into(), self.weights.to_safetensors()), ("optimizer.safetensors".into(), optimizer)]
+        let optimizer = to_safetensors(&self.weights.parts(), &moments, Some(*steps));
+        let head = self.weights.head().map(|head| to_safetensors(&[head], &[("", self.weights.values())], None));
+        let files = [(MODEL, self.weights.to_safetensors()), (OPTIMIZER, optimizer)];
+        let files = files.into_iter().chain(head.map(|head| (VALUE_HEAD, head)));
+        files.map(|(name, bytes)| (name.to_owned(), bytes)).collect()
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), String> {
-        let names = ["model.safetensors", "optimizer.safetensors"];
+        let names = [MODEL, OPTIMIZER, VALUE_HEAD];
+        let names = &names[..if self.weights.value_head { 3 } else { 2 }];
         let find = |name: &str| {
             let file = files.iter().find(|(n, _)| n == name);
             file.map(|(_, bytes)| bytes.as_slice()).ok_or_else(|| format!("{name} is missing"))
@@ -236,11 +281,15 @@ impl Learner for Transformer {
         if let Some((extra, _)) = files.iter().find(|(n, _)| !names.contains(&n.as_str())) {
             return Err(format!("{extra} is not a file of this policy"));
         }
-        let shape = self.weights.shape.clone();
-        let parts = shape.parts();
+        let parts = self.weights.parts();
         let at = |name: &'static str| move |error: String| format!("{name}: {error}");
-        let weights = Weights::from_safetensors(shape, find(names[0])?).map_err(at(names[0]))?;
-        let moments = from_safetensors(&parts, ["first.", "second."], true, find(names[1])?).map_err(at(names[1]))?;
+        let mut weights = Weights::from_safetensors(self.weights.shape.clone(), find(MODEL)?).map_err(at(MODEL))?;
+        if let Some(head) = self.weights.head() {
+            let ([values], _) = from_safetensors(&[head], [""], false, find(VALUE_HEAD)?).map_err(at(VALUE_HEAD))?;
+            weights.values.extend(values);
+            weights.value_head = true;
+        }
+        let moments = from_safetensors(&parts, ["first.", "second."], true, find(OPTIMIZER)?).map_err(at(OPTIMIZER))?;
         let ([first, second], steps) = moments;
         self.optimizer = AdamW { first, second, steps };
         self.decoder = Decoder::new(&weights, &self.device);

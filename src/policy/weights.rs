@@ -86,11 +86,13 @@ impl Shape {
     }
 }
 
-/// The parameters of a decoder.
+/// The parameters of a decoder, and of a value head if it has one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     pub(super) shape: Shape,
+    /// The decoder's, then the head's.
     pub(super) values: Vec<f32>,
+    pub(super) value_head: bool,
 }
 
 impl Weights {
@@ -112,7 +114,27 @@ impl Weights {
                 values.extend((0..part.range.len() as u64).map(|i| (scale * normal(&stream, i)) as f32));
             }
         }
-        Ok(Self { shape, values })
+        Ok(Self { shape, values, value_head: false })
+    }
+
+    /// The same decoder with a value head of zeros: every value is 0 until it learns.
+    #[must_use]
+    pub fn with_value_head(mut self) -> Self {
+        assert!(!self.value_head, "one value head");
+        self.values.resize(self.values.len() + self.shape.width, 0.0);
+        Self { value_head: true, ..self }
+    }
+
+    /// The value head, if there is one: a row that the last hidden state is multiplied with.
+    pub(super) fn head(&self) -> Option<Part> {
+        let range = self.values.len() - self.shape.width..self.values.len();
+        let shape = vec![1, self.shape.width];
+        self.value_head.then(|| Part { name: "value_head.weight".into(), shape, range })
+    }
+
+    /// All tensors: the decoder's, then the value head's.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        self.shape.parts().into_iter().chain(self.head()).collect()
     }
 
     /// Its sizes.
@@ -132,7 +154,7 @@ impl Weights {
         &mut self.values
     }
 
-    /// The bytes of a `model.safetensors`, in f32.
+    /// The bytes of a `model.safetensors`, in f32; a value head is not in it.
     #[must_use]
     pub fn to_safetensors(&self) -> Vec<u8> {
         to_safetensors(&self.shape.parts(), &[("", &self.values)], None)
@@ -145,7 +167,7 @@ impl Weights {
     pub fn from_safetensors(shape: Shape, bytes: &[u8]) -> Result<Self, String> {
         shape.check()?;
         let ([values], _) = from_safetensors(&shape.parts(), [""], false, bytes)?;
-        Ok(Self { shape, values })
+        Ok(Self { shape, values, value_head: false })
     }
 }
 

@@ -69,7 +69,9 @@ fn write_row(out: &mut String, row: &RowReplay) -> fmt::Result {
 }
 
 fn write_loss(out: &mut String, loss: &LossReplay) -> fmt::Result {
-    writeln!(out, "\nloss {} = policy {}, entropy {}", number(loss.total), number(loss.policy), number(loss.entropy))?;
+    let [total, policy, kl, entropy] = [loss.total, loss.policy, loss.kl, loss.entropy].map(number);
+    let value = loss.value.map(|value| format!(", value {}", number(value))).unwrap_or_default();
+    writeln!(out, "\nloss {total} = policy {policy}, kl {kl}, entropy {entropy}{value}; each without its coefficient")?;
     let (upper, lower) = (number(loss.clip_fraction), number(loss.clip_fraction_lower));
     writeln!(out, "clipped {upper} of tokens, {lower} by the dual bound")
 }

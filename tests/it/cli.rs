@@ -54,6 +54,32 @@ fn a_run_answers_from_its_directory_the_second_time() {
     assert!(text(&eval.stdout).contains("2 held-out tasks"), "{}", text(&eval.stderr));
 }
 
+/// A reference is made again from the warm start, a critic read from the checkpoint; an evaluation needs neither.
+#[test]
+fn a_run_with_company_goes_on_where_it_stood() {
+    let folder = tempfile::tempdir().unwrap();
+    let quick: Vec<&str> = QUICK.iter().filter(|word| !word.starts_with("warm-start")).copied().collect();
+    let company = ["warm-start=expert", "warm-start.episodes=4", "warm-start.steps=1", "max-response-tokens=60"];
+    let k1 = ["objective.kl.coef=0.1", "objective.kl.estimator=k1", "train.steps=2"];
+    for critic in ["critic=own", "critic=shared"] {
+        let quick = quick.iter().filter(|word| !word.starts_with("max-response") && !word.starts_with("steps"));
+        let run = [&["run", "bandit"], &quick.copied().collect::<Vec<_>>()[..], &company, &k1, &[critic]].concat();
+        let first = starpo(folder.path(), &run);
+        assert!(first.status.success(), "{}", text(&first.stderr));
+        assert!(text(&first.stderr).contains("whose expected gradient is 0"), "{}", text(&first.stderr));
+        let line = |start| text(&first.stdout).lines().find_map(|line: &str| line.strip_prefix(start)).unwrap().trim();
+        let directory = Path::new(line("directory"));
+        assert!(std::fs::read_to_string(directory.join("log.txt")).unwrap().contains("whose expected gradient is 0"));
+        std::fs::write(directory.join("state"), "interrupted 1\n").unwrap();
+        std::fs::remove_dir_all(directory.join("checkpoints/000002")).unwrap();
+        let again = starpo(folder.path(), &run);
+        assert!(again.status.success(), "{}", text(&again.stderr));
+        assert!(text(&again.stdout).contains(line("digest")), "{}", text(&again.stdout));
+        let eval = starpo(folder.path(), &["eval", directory.to_str().unwrap(), "--show", "0"]);
+        assert!(eval.status.success(), "{}", text(&eval.stderr));
+    }
+}
+
 #[test]
 fn ends_say_what_happened() {
     let folder = tempfile::tempdir().unwrap();

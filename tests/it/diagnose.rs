@@ -12,6 +12,7 @@ use starpo::diagnose::information::{Information, Matrix};
 use starpo::diagnose::regime::{History, Point, Regime};
 use starpo::diagnose::thought::{Place, Thought, draw, thoughts};
 use starpo::diagnose::{Collapse, CollapseConfig};
+use starpo::learners::Learners;
 use starpo::policy::{
     self, Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session, Shape,
     Transformer, Weights,
@@ -363,7 +364,8 @@ impl Thinker {
 
     fn scores(&self, prompt: &[u32], response: &[u32]) -> Scores {
         let logprob = |(at, &token)| if at < THOUGHT { self.probability(prompt, at, token).ln() as f32 } else { 0.0 };
-        Scores { logprobs: response.iter().enumerate().map(logprob).collect(), entropies: vec![0.0; response.len()] }
+        let logprobs = response.iter().enumerate().map(logprob).collect();
+        Scores { logprobs, entropies: vec![0.0; response.len()], values: vec![] }
     }
 }
 
@@ -380,7 +382,7 @@ impl Session for Thinking<'_> {
                 (0..THOUGHT).map(|at| self.0.think(request.prompt, at, &request.draws)).collect();
             tokens.extend(Characters.encode("</think><answer>Up</answer>"));
             tokens.push(STOP);
-            let Scores { logprobs, entropies } = self.0.scores(request.prompt, &tokens);
+            let Scores { logprobs, entropies, .. } = self.0.scores(request.prompt, &tokens);
             Completion { tokens, logprobs, entropies }
         };
         requests.iter().map(answer).collect()
@@ -415,6 +417,10 @@ impl Learner for Thinker {
         Ok(Norms { gradient: 0.0 })
     }
 
+    fn discard(&mut self) -> f64 {
+        0.0
+    }
+
     fn save(&self) -> Vec<(String, Vec<u8>)> {
         vec![]
     }
@@ -431,7 +437,8 @@ fn step(copies: bool, overrides: &[&str], step: usize, timings: &mut Timings) ->
     let resolved = resolve("sokoban", &[&small[..], &long, overrides].concat());
     let chat = Chat::new(&Characters, resolved.config.rollout.think).unwrap();
     let mut learner = Thinker { copies };
-    let (mut record, groups) = train_step(&resolved.config, &chat, &mut learner, step, 1.0, timings).unwrap();
+    let (mut record, groups) =
+        train_step(&resolved.config, &chat, &mut Learners::alone(&mut learner), step, 1.0, timings).unwrap();
     record.collapse.as_mut().map(|collapse| History::default().judge(&resolved.config.collapse, collapse));
     (record, groups)
 }

@@ -131,7 +131,20 @@ fn cotangent(row: usize, scores: &Scores) -> Cotangent {
     Cotangent {
         logprobs: (0..count).map(|t| weight(t, 0.3)).collect(),
         entropies: (0..count).map(|t| weight(t, -0.1)).collect(),
+        values: (0..scores.values.len()).map(|t| weight(t, 0.2)).collect(),
     }
+}
+
+fn critic(shape: Shape, shared: bool) -> Transformer {
+    let mut weights = Weights::random(shape, 0.3, 5).expect("the sizes fit");
+    let device = policy::device("cpu").expect("a CPU");
+    if !shared {
+        return Transformer::critic(weights, device, 2);
+    }
+    weights = weights.with_value_head();
+    let head = weights.values().len() - weights.shape().width;
+    weights.values_mut()[head..].iter_mut().enumerate().for_each(|(i, weight)| *weight = 0.3 - 0.1 * i as f32);
+    Transformer::new(weights, device, 2)
 }
 
 /// Σ over tokens of what [`cotangent`] is the derivative of.
@@ -140,7 +153,7 @@ fn loss(policy: &Transformer, rows: &[Row<'_>]) -> f64 {
     let of = |(row, scores): (usize, &Scores)| {
         let c = cotangent(row, scores);
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
-        dot(&c.logprobs, &scores.logprobs) + dot(&c.entropies, &scores.entropies)
+        dot(&c.logprobs, &scores.logprobs) + dot(&c.entropies, &scores.entropies) + dot(&c.values, &scores.values)
     };
     scores.iter().enumerate().map(of).sum()
 }
@@ -152,15 +165,20 @@ fn gradient(policy: &mut Transformer, rows: &[Row<'_>], shards: &[std::ops::Rang
     policy.step(&optimizer).expect("a finite gradient");
     let files = policy.save();
     let file = safetensors::SafeTensors::deserialize(&files[1].1).expect("a file");
-    let parts = policy.weights().shape().parts();
-    let read = |p: &policy::Part| file.tensor(&format!("first.{}", p.name)).expect("there").data().to_vec();
-    let bytes: Vec<u8> = parts.iter().flat_map(read).collect();
+    let parts = policy.weights().shape().parts().into_iter().map(|part| part.name);
+    let head = (files.len() == 3).then(|| "value_head.weight".to_owned());
+    let read = |name: String| file.tensor(&format!("first.{name}")).expect("there").data().to_vec();
+    let bytes: Vec<u8> = parts.chain(head).flat_map(read).collect();
     bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
 }
 
 #[test]
 fn the_gradient_is_that_of_central_differences() {
-    let mut policy = transformer(micro(), 1);
+    differences(transformer(micro(), 1));
+    differences(critic(micro(), true));
+}
+
+fn differences(mut policy: Transformer) {
     let played = play(&policy, &sampling(1.0), &[0, 1, 2], 6);
     let rows = rows(&played);
     let analytic = gradient(&mut policy, &rows, &[0..2, 2..3]);
@@ -200,6 +218,62 @@ fn learning_is_the_same_on_any_number_of_threads_and_however_calls_are_split() {
 }
 
 #[test]
+fn a_value_head_changes_no_score_and_values_see_what_is_before_their_token() {
+    let (plain, shared, alone) = (transformer(small(), 1), critic(small(), true), critic(small(), false));
+    let played = play(&plain, &sampling(1.0), &(0..12).collect::<Vec<_>>(), 10);
+    assert_eq!(played, play(&shared, &sampling(1.0), &(0..12).collect::<Vec<_>>(), 10));
+    for (own, both) in plain.score(&rows(&played), 0.7).iter().zip(shared.score(&rows(&played), 0.7)) {
+        assert_eq!((&own.logprobs, &own.entropies, own.values.len()), (&both.logprobs, &both.entropies, 0));
+        assert_eq!(both.values.len(), own.logprobs.len());
+    }
+    let zeros = |scores: &Scores| scores.logprobs.is_empty() && scores.values.iter().all(|value| *value == 0.0);
+    assert!(alone.score(&rows(&played), 0.7).iter().all(zeros), "before it learns, every value is 0");
+    let (mut tokens, response) = (vec![2, 3, 4, 5, 6], 2..5);
+    let values = |tokens: &[u32]| {
+        let row = Row { tokens, responses: std::slice::from_ref(&response) };
+        shared.score(&[row], 1.0)[0].values.clone()
+    };
+    let before = values(&tokens);
+    tokens[3] = 7;
+    let after = values(&tokens);
+    assert_eq!(before[..2], after[..2]);
+    assert_ne!(before[2], after[2]);
+}
+
+#[test]
+fn a_critic_learns_what_is_returned() {
+    for mut critic in [critic(micro(), false), critic(micro(), true)] {
+        let rows = [vec![2, 3, 4, 5], vec![2, 6, 4, 5]];
+        let rows = rows.each_ref().map(|tokens| Row { tokens, responses: &[2..4] });
+        for _ in 0..80 {
+            critic.gradient(&rows, &[0..2], 1.0, &|row, scores| {
+                let target = [1.0, -0.5][row];
+                let rest = vec![0.0; scores.logprobs.len()];
+                let values = scores.values.iter().map(|value| value - target).collect();
+                Cotangent { logprobs: rest.clone(), entropies: rest, values }
+            });
+            critic.step(&ADAM).expect("a finite gradient");
+        }
+        for (scores, target) in critic.score(&rows, 1.0).iter().zip([1.0, -0.5]) {
+            assert!(scores.values.iter().all(|value| (value - target).abs() < 0.1), "{:?} {target}", scores.values);
+        }
+        let files = critic.save();
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["model.safetensors", "optimizer.safetensors", "value-head.safetensors"]);
+        let scores = critic.score(&rows, 1.0);
+        critic.gradient(&rows, &[0..2], 1.0, &cotangent);
+        assert!(critic.discard() > 0.0);
+        assert_eq!(critic.discard(), 0.0);
+        critic.restore(&files).expect("its own files");
+        assert!(critic.save() == files && critic.score(&rows, 1.0) == scores);
+        assert_eq!(critic.restore(&files[..2]).expect_err("no head"), "value-head.safetensors is missing");
+        // The decoder alone is a model like any other.
+        let model = Weights::from_safetensors(micro(), &files[0].1).expect("a decoder");
+        assert_eq!(model.values().len() + micro().width, critic.weights().values().len());
+    }
+}
+
+#[test]
 fn a_toy_sequence_is_learnt() {
     let mut policy = transformer(micro(), 2);
     let tokens: Vec<u32> = (0..24).map(|i| 2 + [0, 3, 1, 4, 2, 5][i % 6]).collect();
@@ -210,6 +284,7 @@ fn a_toy_sequence_is_learnt() {
         policy.gradient(&[row], &[0..1], 1.0, &|_, scores| Cotangent {
             logprobs: vec![-1.0 / 23.0; scores.logprobs.len()],
             entropies: vec![0.0; scores.logprobs.len()],
+            values: vec![],
         });
         policy.step(&ADAM).expect("a finite gradient");
     }
@@ -265,6 +340,7 @@ fn a_gradient_that_is_not_finite_changes_nothing() {
     policy.gradient(&[row], &[0..1], 1.0, &|_, _| Cotangent {
         logprobs: vec![f32::INFINITY, 1.0],
         entropies: vec![0.0; 2],
+        values: vec![],
     });
     assert!(policy.step(&ADAM).is_err_and(|norm| !norm.is_finite()));
     assert!(policy.save() == files);

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
 use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Score, TopP, Walk};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
-use starpo::objective::{AggregateConfig, Clip, ObjectiveConfig, Ppo};
+use starpo::objective::{AggregateConfig, Clip, KlConfig, KlEstimator, ObjectiveConfig, PolicyLoss, Ppo};
 use starpo::record::episode::{self, Window};
 use starpo::replay::{Replay, Rules, replay};
 use starpo::trajectory::{End, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
@@ -25,15 +25,18 @@ pub(crate) fn episodes(name: &str) -> String {
     fs::read_to_string(format!("{}/golden/episodes/{name}.jsonl", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-pub(crate) fn run(name: &str, filter: &FilterConfig, grpo: &Grpo, ppo: &Ppo) -> Replay {
-    let (advantage, objective) = (AdvantageConfig::Grpo(grpo.clone()), ObjectiveConfig::Ppo(ppo.clone()));
-    replay(&episodes(name), &Rules { filter, advantage: &advantage, objective: &objective }).unwrap()
+pub(crate) fn run(name: &str, filter: &FilterConfig, grpo: &Grpo, objective: &ObjectiveConfig) -> Replay {
+    let advantage = AdvantageConfig::Grpo(grpo.clone());
+    replay(&episodes(name), &Rules { filter, advantage: &advantage, objective }).unwrap()
 }
 
 /// What a file is refused with, under a filter.
 pub(crate) fn refusal(text: &str, filter: &FilterConfig) -> String {
-    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
-    replay(text, &Rules { filter, advantage: &advantage, objective: &objective }).unwrap_err().to_string()
+    refused(text, filter, &PPO)
+}
+
+fn refused(text: &str, filter: &FilterConfig, objective: &ObjectiveConfig) -> String {
+    replay(text, &Rules { filter, advantage: &AdvantageConfig::Grpo(GRPO), objective }).unwrap_err().to_string()
 }
 
 /// Each member's advantage, from its first unmasked token.
@@ -115,9 +118,9 @@ fn grpo_tc01_to_tc04_and_t6() {
     hold(&rows, 4, &[1.354_006_126, -0.677_003_063, -0.677_003_063]);
     hold(&dr_rows, 4, &[6.666_666_667, -3.333_333_333, -3.333_333_333]);
     assert_eq!(grpo.rows.iter().filter(|row| row.group == 4).count(), 12);
-    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
+    let advantage = AdvantageConfig::Grpo(GRPO);
     let limited = episodes("grpo").replace("single-turn", "limited");
-    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &objective };
+    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &PPO };
     assert_eq!(replay(&limited, &rules).unwrap(), grpo, "a row a turn is a row a turn");
     // T6: without duplicates, and its count by episode (trajectory) and by row
     hold(&grpo, 5, &[0.866_024, -0.866_024, -0.866_024, 0.866_024]);
@@ -133,7 +136,8 @@ fn tc18_clip_on_recorded_log_probs() {
     // Advantages of 1 and −1, six tokens each: the mean over twelve is the mean of TC18's two means.
     let dr = Grpo { std: false, ..GRPO };
     let loss = |high: f64| {
-        let ppo = Ppo { clip: Clip { high, ..PPO.clip }, ..PPO };
+        let ppo =
+            ObjectiveConfig { policy: PolicyLoss::Ppo(Ppo { clip: Clip { low: 0.2, high, dual: Some(3.0) } }), ..PPO };
         run("clip-tc18", &NONE, &dr, &ppo).loss.unwrap()
     };
     let (low, high) = (loss(0.2), loss(0.28));
@@ -142,6 +146,30 @@ fn tc18_clip_on_recorded_log_probs() {
     close(&[low.clip_fraction, high.clip_fraction], &[(0.5 + 1.0 / 3.0) / 2.0, 1.0 / 3.0], 1e-9);
     close(&[low.clip_fraction_lower], &[1.0 / 12.0], 1e-9);
     close(&[high.entropy, high.total], &[0.5, high.policy - 0.001 * 0.5], 1e-9);
+}
+
+/// Both members have TC16's tokens, so their mean is TC16's; values of 0.3 and −0.9 move by 0.6, of which 0.5 counts.
+const DISTANT: &str = "kl-tc16";
+
+#[test]
+fn tc16_and_b5_on_recorded_reference_and_values() {
+    let dr = Grpo { std: false, ..GRPO };
+    let loss = |estimator, value_clip| {
+        let objective = ObjectiveConfig { kl: KlConfig { coef: 0.1, estimator }, value_coef: 0.5, value_clip, ..PPO };
+        run(DISTANT, &NONE, &dr, &objective).loss.unwrap()
+    };
+    let k2 = (0.02 + 0.5 + 0.125 + 180.5 + 24.5) / 6.0;
+    let k3 = (0.018_730_753 + 0.718_281_828 + 0.148_721_271 + 10.0 + 6.000_911_882) / 6.0;
+    let estimates = [KlEstimator::K1, KlEstimator::Abs, KlEstimator::K2, KlEstimator::K3]
+        .map(|estimator| loss(estimator, Some(0.5)).kl);
+    close(&estimates, &[-13.3 / 6.0, 27.7 / 6.0, k2, k3], 1e-6);
+    // Returns 1 and −1: (0.8 − 1)² is the larger square of the one, (−1.5 + 1)² of the other.
+    let clipped = loss(KlEstimator::K2, Some(0.5));
+    close(&[clipped.value.unwrap()], &[0.5 * f64::midpoint(0.04, 0.25)], 1e-6);
+    close(&[loss(KlEstimator::K2, None).value.unwrap()], &[0.5 * f64::midpoint(0.01, 0.25)], 1e-6);
+    close(&[clipped.total], &[clipped.policy + 0.1 * k2 - 0.001 * 0.5 + 0.5 * clipped.value.unwrap()], 1e-6);
+    let unmoved = run("clip-tc18", &NONE, &dr, &PPO).loss.unwrap();
+    assert_eq!((unmoved.kl, unmoved.value), (0.0, None));
 }
 
 #[test]
@@ -163,7 +191,7 @@ fn tc17_and_t9_aggregation_by_weights() {
     ];
     for (file, losses, expected) in cases {
         for (aggregate, expected) in by.iter().zip(expected) {
-            let replayed = run(file, &NONE, &GRPO, &Ppo { aggregate: aggregate.clone(), ..PPO });
+            let replayed = run(file, &NONE, &GRPO, &ObjectiveConfig { aggregate: aggregate.clone(), ..PPO });
             assert_eq!(replayed.rows.len(), 3);
             let weights: Vec<f64> = replayed.rows.iter().flat_map(|row| row.weights.clone()).collect();
             let sum = weights.iter().zip(losses).map(|(weight, loss)| weight * loss).sum::<f64>();
@@ -176,8 +204,7 @@ fn tc17_and_t9_aggregation_by_weights() {
 fn the_order_of_lines_does_not_matter() {
     let text = episodes("mask-t13") + &episodes("filter-t4").replace("\"group\":0", "\"group\":9");
     let backwards: Vec<&str> = text.lines().rev().collect();
-    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
-    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &objective };
+    let rules = Rules { filter: &NONE, advantage: &AdvantageConfig::Grpo(GRPO), objective: &PPO };
     let replayed = replay(&text, &rules).unwrap();
     assert_eq!(replay(&backwards.join("\n"), &rules).unwrap(), replayed);
     assert_eq!(replayed.filter.kept, [0, 1, 2, 3, 9]);
@@ -198,8 +225,7 @@ fn json_is_of_the_promised_shape() {
     assert!(json.contains(verdict), "{json}");
     assert!(json.contains(r#""rows":[{"group":0,"member":0,"turns":[1,2],"mask":[0,0,0,0,0,0,0,0,0,0,0,0,1,1,1,0,"#));
     let entropy_unknown = episodes("clip-tc18").replace(r#""entropies":[0.5,0.5,0.5,0.5,0.5,0.5],"#, "");
-    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
-    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &objective };
+    let rules = Rules { filter: &NONE, advantage: &AdvantageConfig::Grpo(GRPO), objective: &PPO };
     let json = replay(&entropy_unknown, &rules).unwrap().json();
     assert!(json.contains(r#""entropy":null,"value":null,"total":null"#), "{json}");
     assert!(json.contains(r#""score":null"#), "{json}");
@@ -213,6 +239,12 @@ fn what_the_rules_cannot_use_is_refused() {
     assert!(negative.starts_with("filter.mass \"linear\""), "{negative}");
     let no_old = episodes("clip-tc18").replace(r#""logprobs":[-2.0,-2.0,-2.0,-2.0,-2.0,-2.0],"#, "");
     assert_eq!(refusal(&no_old, &NONE), "the loss needs `logprobs` beside `new_logprobs`");
+    let near = ObjectiveConfig { kl: KlConfig { coef: 0.1, estimator: KlEstimator::K3 }, ..PPO };
+    let no_reference = "the loss needs `ref_logprobs`, since objective.kl.coef is not 0";
+    assert_eq!(refused(&episodes("clip-tc18"), &NONE, &near), no_reference);
+    let no_values = episodes(DISTANT).replace("\"values\"", "\"new_entropies\"");
+    let no_values = refused(&no_values, &NONE, &PPO);
+    assert_eq!(no_values, "the loss needs `values` beside `new_values`, since objective.value-clip is set");
     let new = episodes("clip-tc18");
     let (first, second) = new.split_once('\n').unwrap();
     let some = format!("{first}\n{}", second.replace("new_logprobs", "ref_logprobs"));
@@ -397,7 +429,11 @@ fn golden_loss() {
     let case = "verl-agent TC18, high 0.28, advantages 1 and -1\n\
                 policy (-1.016667 + 1.375) / 2, clipped (2 + 2) / 12, by the dual bound 1 / 12\n\n";
     let table = run("clip-tc18", &NONE, &Grpo { std: false, ..GRPO }, &PPO).table();
-    golden("objective", "recorded", &format!("{case}{table}"));
+    let distant = "\nverl-agent TC16 with k3, mean 2.814441; values of 0.3 and -0.9 before, 0.9 and -1.5 now,\n\
+                   returns 1 and -1: with clip 0.5, half of ((0.8 - 1)^2 + (-1.5 + 1)^2) / 2 is 0.0725 (B5)\n\n";
+    let objective = ObjectiveConfig { kl: KlConfig { coef: 0.1, estimator: KlEstimator::K3 }, ..PPO };
+    let other = run(DISTANT, &NONE, &Grpo { std: false, ..GRPO }, &objective).table();
+    golden("objective", "recorded", &format!("{case}{table}{distant}{other}"));
 }
 
 /// A turn whose response has at least so many tokens.

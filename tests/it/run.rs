@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use starpo::chat::{Chat, Tokens};
 use starpo::experiment::{self, Resolved};
+use starpo::learners::Learners;
 use starpo::policy::{
     self, Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session, Shape,
     Tokenizer, Transformer, Weights,
@@ -78,7 +79,7 @@ impl Choice {
         let p = self.first();
         let chosen = if token == u32::from('1') { p } else { 1.0 - p };
         let entropy = -(p * p.ln() + (1.0 - p) * (1.0 - p).ln());
-        let mut scores = Scores { logprobs: vec![0.0; tokens], entropies: vec![0.0; tokens] };
+        let mut scores = Scores { logprobs: vec![0.0; tokens], entropies: vec![0.0; tokens], values: Vec::new() };
         (scores.logprobs[0], scores.entropies[0]) = (chosen.ln() as f32, entropy as f32);
         scores
     }
@@ -137,6 +138,10 @@ impl Learner for Choice {
         Ok(Norms { gradient: gradient.abs() })
     }
 
+    fn discard(&mut self) -> f64 {
+        std::mem::take(&mut self.pending).abs()
+    }
+
     fn save(&self) -> Vec<(String, Vec<u8>)> {
         vec![("theta".into(), self.theta.to_le_bytes().to_vec())]
     }
@@ -167,7 +172,7 @@ pub(crate) fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<S
     let Some(begun) = run.begin(&facts)? else { return Ok(reader::digest(disk, run.path())?.unwrap()) };
     let chat = Chat::new(&Characters, true).unwrap();
     let mut learner = Choice::new();
-    let mut training = Training::new(&resolved.config, &chat, &mut learner);
+    let mut training = Training::new(&resolved.config, &chat, Learners::alone(&mut learner));
     let progress = Progress::new("test", 0, resolved.config.train.steps, true);
     match drive(&mut training, begun, &resolved.config.execution, &progress)? {
         Ended::Done { digest } => Ok(digest),
@@ -226,7 +231,9 @@ fn log_probs_that_do_not_repeat_end_the_run() {
     let resolved = resolve("bandit", &SMALL);
     let chat = Chat::new(&Characters, true).unwrap();
     let mut learner = Choice { lie: 2e-4, ..Choice::new() };
-    let error = train_step(&resolved.config, &chat, &mut learner, 1, 1.0, &mut Timings::new()).unwrap_err();
+    let mut timings = Timings::new();
+    let error =
+        train_step(&resolved.config, &chat, &mut Learners::alone(&mut learner), 1, 1.0, &mut timings).unwrap_err();
     assert!(error.contains("sampling and training disagree"), "{error}");
     assert_eq!(learner.theta, 0.0, "nothing was learnt from it");
 }
@@ -274,6 +281,10 @@ impl Learner for Forgetful {
         self.0.step(optimizer)
     }
 
+    fn discard(&mut self) -> f64 {
+        self.0.discard()
+    }
+
     fn save(&self) -> Vec<(String, Vec<u8>)> {
         self.0.save()
     }
@@ -303,7 +314,9 @@ fn one_wrong_value_in_the_cache_ends_the_run() {
         let weights = Weights::random(shape.clone(), 0.5, 1).unwrap();
         Transformer::new(weights, policy::device("cpu").unwrap(), 1)
     };
-    let step = |learner: &mut dyn Learner| train_step(&resolved.config, &chat, learner, 1, 1.0, &mut Timings::new());
+    let step = |learner: &mut dyn Learner| {
+        train_step(&resolved.config, &chat, &mut Learners::alone(learner), 1, 1.0, &mut Timings::new())
+    };
     let (record, _) = step(&mut learner()).unwrap();
     assert_eq!(record.rollout.unwrap().logprob_mismatch_max, 0.0);
     let error = step(&mut Forgetful(learner())).unwrap_err();

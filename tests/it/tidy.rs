@@ -12,8 +12,8 @@ const LAYERS: [&[&str]; 11] = [
     &["env", "chat", "filter", "advantage", "objective", "diagnose", "schedule", "stop"],
     &["policy", "experiment"],
     &["record"],
-    &["rollout", "update", "replay"],
-    &["evaluate", "gather", "stage"],
+    &["rollout", "update", "replay", "learners"],
+    &["evaluate", "gather", "stage", "critic", "gradients"],
     &["warm_start", "train", "sweep", "report"],
     &["cli"],
 ];
@@ -23,7 +23,7 @@ const EXCEPTIONS: [(&str, &str, &str); 4] = [
     ("chat", "env", "a prompt quotes an episode"),
     ("policy", "experiment", "a policy is made from its section"),
     ("policy", "chat", "the tokenizer is the chat's"),
-    ("batch", "objective", "weights are the aggregation's"),
+    ("batch", "advantage", "a batch is laid out with its credit"),
 ];
 
 fn root() -> PathBuf {

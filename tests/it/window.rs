@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use starpo::chat::window::{FullWindow, LimitedWindow, SingleTurnWindow};
 use starpo::chat::{Chat, Mask, Tokens, WindowConfig};
 use starpo::experiment::{Resolved, ResolvedConfig, RolloutConfig};
-use starpo::policy::{self, Learner, Scripted, Shape, Tokenizer, Transformer, Voice, Weights};
+use starpo::learners::Learners;
+use starpo::policy::{self, Scripted, Shape, Tokenizer, Transformer, Voice, Weights};
 use starpo::record::episode::{self, TurnMetrics, Window};
 use starpo::record::{Disk, Timings};
 use starpo::rng::Stream;
@@ -268,9 +269,10 @@ fn step(config: &ResolvedConfig, threads: usize) -> (starpo::train::StepRecord, 
     let tokenizer = Tokenizer::from_json(include_str!("../../configs/model/tiny-tokenizer.json")).unwrap();
     let chat = Chat::new(&tokenizer, true).unwrap();
     let mut learner = learner(&tokenizer, threads);
-    let (record, groups) = train_step(config, &chat, &mut learner, 1, 1.0, &mut Timings::new()).unwrap();
+    let learners = &mut Learners::alone(&mut learner);
+    let (record, groups) = train_step(config, &chat, learners, 1, 1.0, &mut Timings::new()).unwrap();
     let lines = episode::lines(1, Window::of(&config.rollout.window), &groups, &TurnMetrics::new());
-    (record, lines, learner.save())
+    (record, lines, learners.save())
 }
 
 /// The entropy's gradient is never 0, whatever the scores of so poor a player.

@@ -153,6 +153,7 @@ task \"sokoban\" { symbols \"#\" \"#\" }";
     let file = "task \"math\" { questions \"file\" { path (file)\"prompts/rules.txt\" } }
 task \"ez-points\" { target 100 }";
     shows("rule-tasks", &["rule"; 2], body(file, &[]));
+    shows("rule-edges", &["rule"], body("gradients { buckets \"edges\" { edges 0.5 0.5 } }", &[]));
     shows("rule-filter", &["rule"], body("", &["filter=top-p", "rollout.group-size=1"]));
     shows("rule-filter-lone", &["rule"], body("filter \"equal-rewards\"", &["rollout.group-size=1"]));
     let sum = "filter \"top-p\" { score \"reward-sum\" }";

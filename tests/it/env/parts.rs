@@ -6,6 +6,7 @@ use crate::run::Characters;
 use starpo::chat::Chat;
 use starpo::env::EnvConfig;
 use starpo::experiment::{self, EMBEDDED, ModelConfig, Resolved, RolloutConfig};
+use starpo::learners::Learners;
 use starpo::policy::{self, Expert, Shape, Tokenizer, Transformer, Voice, Weights};
 use starpo::record::Timings;
 use starpo::rollout::{self, Plan};
@@ -80,7 +81,8 @@ fn every_environment_trains_three_steps() {
         let weights = Weights::random(shape, 0.5, 1).unwrap();
         let mut learner = Transformer::new(weights, policy::device("cpu").unwrap(), 1);
         for step in 1..=3 {
-            let (record, _) = train_step(&config, &chat, &mut learner, step, 1.0, &mut Timings::new()).unwrap();
+            let (record, _) =
+                train_step(&config, &chat, &mut Learners::alone(&mut learner), step, 1.0, &mut Timings::new()).unwrap();
             assert_eq!(record.rollout.unwrap().logprob_mismatch_max, 0.0, "{name}");
         }
     }
