@@ -1,9 +1,11 @@
 //! Objectives: the loss and its derivative in the log-probs and entropies. One objective a file, pure f64 functions.
 
 pub mod aggregate;
+pub mod kl;
 pub mod ppo;
 
 pub use aggregate::AggregateConfig;
+pub use kl::KlEstimator;
 pub use ppo::{Clip, Ppo};
 
 use crate::config::variants;

@@ -14,6 +14,7 @@ use crate::gather::{FilterStats, gather};
 use crate::policy::{Learner, Row};
 use crate::record::Timings;
 use crate::record::episode::{self, TurnMetrics, Window};
+use crate::reward;
 use crate::rng::Stream;
 use crate::rollout::{self, RolloutStats};
 use crate::stage::{Report, Stage};
@@ -42,11 +43,22 @@ pub struct StepRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<RewardStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<AdvantageStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<UpdateStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval: Option<EvalStats>,
+}
+
+/// The KL in the reward.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RewardStats {
+    /// Mean divergence from the reference over kept rows, nats a token.
+    pub kl: f64,
+    /// What weighed it.
+    pub kl_coef: f64,
 }
 
 /// The credit given.
@@ -57,6 +69,7 @@ pub struct AdvantageStats {
 }
 
 /// One training step: play and filter, check, diagnose, credit, update; at `lr_share` of the peak learning rate.
+/// `kl_coef` weighs the KL in the reward, and becomes the next step's.
 ///
 /// # Errors
 /// Log-probs that do not repeat, or a gradient that is not finite.
@@ -66,19 +79,27 @@ pub fn train_step(
     learner: &mut dyn Learner,
     step: usize,
     lr_share: f64,
+    kl_coef: &mut f64,
     timings: &mut Timings,
 ) -> Result<(StepRecord, Vec<Group>), String> {
-    let gathered = timings.phase("rollout", || gather(config, chat, &*learner, step as u64));
-    let groups = &gathered.groups;
-    if let Some(reason) = rollout::unplayable(groups) {
+    let mut gathered = timings.phase("rollout", || gather(config, chat, &*learner, step as u64));
+    if let Some(reason) = rollout::unplayable(&gathered.groups) {
         return Err(reason);
     }
+    if config.advantage.needs_baseline() {
+        timings.phase("baselines", || {
+            rollout::baselines(config, chat, &*learner, step as u64, &mut gathered.groups);
+        });
+    }
+    let groups = &gathered.groups;
     let mismatch = timings.phase("spot_check", || spot_check(config, &*learner, groups, step))?;
     let collapse = diagnose(config, &*learner, groups, step, timings);
     let masked = timings.phase("mask", || masked(config, &*learner, &gathered.kept()));
     let kept: Vec<&Group> = masked.iter().map(Cow::as_ref).collect();
 
-    let credits = config.advantage.estimate(&kept);
+    let scores: Vec<&[f64]> = gathered.kept.iter().map(|&group| &gathered.scores[group][..]).collect();
+    let rewards = config.reward.rewards(&kept, &scores, *kl_coef);
+    let credits = config.advantage.estimate(&rewards, groups.len());
     let advantages: Vec<&[f64]> = credits.iter().map(|credit| credit.advantages.as_slice()).collect();
     let batch = Batch::new(&kept, &advantages);
 
@@ -97,6 +118,11 @@ pub fn train_step(
         rollout: Some(RolloutStats::of(groups, mismatch)),
         collapse,
         filter: Some(gathered.stats()),
+        reward: (config.reward.needs_reference() && !kept.is_empty()).then(|| {
+            let (kl, rows) = reward::kl::mean(&rewards);
+            let used = std::mem::replace(kl_coef, config.reward.kl.next(*kl_coef, kl, rows));
+            RewardStats { kl, kl_coef: used }
+        }),
         advantage: (!kept.is_empty()).then(|| AdvantageStats { std: stats::std(&batch.advantages, 1) }),
         update: (!kept.is_empty()).then_some(updated),
         eval: None,
@@ -178,6 +204,8 @@ pub struct Training<'a> {
     pub stops: Stops<'a>,
     /// What thoughts were like before.
     pub collapse: History,
+    /// Of the KL in the reward, at the next step.
+    pub kl_coef: f64,
 }
 
 impl Stage for Training<'_> {
@@ -212,12 +240,13 @@ impl Stage for Training<'_> {
     }
 
     fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
-        (self.learner.save(), json!({ "stops": self.stops.save(), "collapse": self.collapse }))
+        (self.learner.save(), json!({ "stops": self.stops.save(), "collapse": self.collapse, "kl_coef": self.kl_coef }))
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String> {
         self.stops.restore(&counters["stops"])?;
         self.collapse = History::deserialize(&counters["collapse"]).map_err(|error| format!("collapse: {error}"))?;
+        self.kl_coef = counters["kl_coef"].as_f64().ok_or("its counters lack kl_coef")?;
         self.learner.restore(files)
     }
 }
@@ -227,7 +256,7 @@ impl<'a> Training<'a> {
     #[must_use]
     pub fn new(config: &'a ResolvedConfig, chat: &'a Chat<'a>, learner: &'a mut dyn Learner) -> Self {
         let stops = Stops::new(&config.stop, config.filter.empty_stop());
-        Self { config, chat, learner, stops, collapse: History::default() }
+        Self { config, chat, learner, stops, collapse: History::default(), kl_coef: config.reward.kl.start() }
     }
 
     /// Step `step` without its evaluation. The learning rate is the schedule's, as far as the stops have left it.
@@ -236,7 +265,7 @@ impl<'a> Training<'a> {
             return Ok((StepRecord::default(), Vec::new()));
         }
         let share = self.config.update.schedule.share(step, self.config.train.steps) * self.stops.lr_scale();
-        train_step(self.config, self.chat, self.learner, step, share, timings)
+        train_step(self.config, self.chat, self.learner, step, share, &mut self.kl_coef, timings)
     }
 
     /// Plays the held-out panel and enters it in the record.

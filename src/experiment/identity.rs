@@ -5,6 +5,7 @@ use std::fmt;
 use super::{EvalConfig, ResolvedConfig, RolloutConfig, UpdateConfig, WarmStartConfig};
 use crate::config::{HEADER, Section};
 use crate::diagnose::CollapseConfig;
+use crate::reward::RewardConfig;
 use crate::rng;
 
 /// What every run uses, whatever it chooses, with the version of what it computes.
@@ -12,6 +13,7 @@ pub const COMPONENTS: &[(&str, u32)] = &[
     ("chat", 1),
     ("collapse", CollapseConfig::EPOCH),
     ("eval", EvalConfig::EPOCH),
+    ("reward", RewardConfig::EPOCH),
     ("rng", rng::EPOCH),
     ("rollout", RolloutConfig::EPOCH),
     ("stats", 1),

@@ -11,6 +11,7 @@ pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
     rules.device();
     rules.rollout();
     rules.log();
+    rules.reward();
     rules.found
 }
 
@@ -84,6 +85,10 @@ impl<'t> Rules<'t> {
         }
     }
 
+    fn flag(&self, path: &str) -> bool {
+        matches!(self.at(path).map(|tree| &tree.form), Some(Form::Scalar(Value::Bool(true))))
+    }
+
     fn demand(&mut self, holds: bool, path: &str, message: &str, help: &str) {
         if !holds {
             self.found.push(Diagnostic::rule(self.at(path).and_then(|tree| tree.place.as_ref()), message, help));
@@ -124,5 +129,19 @@ impl<'t> Rules<'t> {
         let [Some(response), Some(context)] = all else { return };
         let message = format!("a response of {response} tokens leaves no room for a prompt in a context of {context}");
         self.demand(response < context, "rollout.max-response-tokens", &message, "it must be below max-context-tokens");
+    }
+
+    fn reward(&mut self) {
+        let unit = self.name("advantage.unit");
+        let to_row = self.name("reward.penalty-to") == Some("row");
+        let message = format!("a penalty against its row is lost on unit \"{}\"", unit.unwrap_or_default());
+        let help = "take advantage.unit \"row\", or penalty-to \"episode\"";
+        self.demand(!to_row || unit.is_none_or(|unit| unit == "row"), "reward.penalty-to", &message, help);
+        let raw = self.name("reward.normalise").is_none_or(|name| name == "identity");
+        let message = "scores of turns cannot be normalised: normalisation is of episode scores";
+        let help = "take reward.normalise \"identity\"";
+        self.demand(raw || !self.flag("reward.turn-scores"), "reward.turn-scores", message, help);
+        let message = "the greedy episode's score is a baseline of raw scores, and these are normalised";
+        self.demand(raw || self.name("advantage") != Some("remax"), "reward.normalise", message, help);
     }
 }

@@ -70,6 +70,11 @@ fn ends_say_what_happened() {
     assert_eq!(code(&["replay", "bad.jsonl"]), 3);
     assert_eq!(code(&[&["run", "sokoban", "device=cuda:0", "numerics=gpu-f32"], &QUICK[..]].concat()), 1);
     std::fs::write(folder.path().join("empty.jsonl"), "").unwrap();
+    let episodes = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/episodes/gigpo-tc12.jsonl");
+    let gigpo = ["filter=top-p", "filter.value=0.25", "advantage=gigpo", "advantage.mode=mean-std", "--json"];
+    assert_eq!(code(&[&["replay", episodes], &gigpo[..]].concat()), 0, "without an experiment");
+    assert_eq!(code(&["replay", episodes, "advantage=gae"]), 3, "there are no values");
+    assert_eq!(code(&["replay", episodes, "reward.penalty-to=row"]), 2, "against the unit");
     let empty = starpo(folder.path(), &["replay", "empty.jsonl", "--json"]);
     assert!(empty.status.success() && text(&empty.stdout).contains("\"loss\":null"), "{}", text(&empty.stderr));
 }

@@ -9,14 +9,16 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use starpo::advantage::grpo::grpo;
-use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
+use starpo::advantage::{AdvantageConfig, Common, Estimator, Grpo, Lone, LossScaling, Reweight, Unit};
 use starpo::batch::Batch;
 use starpo::experiment::UpdateConfig;
 use starpo::filter::{EmptyConfig, Keep, Mass, Score, Skip, TopP};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
 use starpo::objective::{AggregateConfig, Clip, ObjectiveConfig, Ppo, Tokens};
 use starpo::policy::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
+use starpo::reward::kl::NoKl;
+use starpo::reward::normalise::Identity;
+use starpo::reward::{KlConfig, NormaliseConfig, PenaltyTo, RewardConfig, When};
 use starpo::schedule::{Constant, ScheduleConfig};
 use starpo::stats;
 use starpo::trajectory::{End, Group, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
@@ -36,11 +38,24 @@ pub(crate) const TOP_P: TopP = TopP {
     empty_stop: 5,
 };
 pub(crate) const GRPO: Grpo = Grpo { std: true, unit: Unit::Trajectory, ddof: 1, epsilon: 1e-6, lone: Lone::Zero };
+pub(crate) const COMMON: Common =
+    Common { reweight: Reweight::None, loss_scaling: LossScaling::None, length_weight: false, zero_task: false };
+pub(crate) const REWARD: RewardConfig = RewardConfig {
+    normalise: NormaliseConfig::Identity(Identity {}),
+    when: When::AfterFilter,
+    penalty_to: PenaltyTo::Episode,
+    turn_scores: false,
+    kl: KlConfig::None(NoKl {}),
+};
 pub(crate) const PPO: Ppo = Ppo {
     clip: Clip { low: 0.2, high: 0.28, dual: Some(3.0) },
     entropy_coef: 0.001,
     aggregate: AggregateConfig::TokenMean(TokenMean {}),
 };
+
+pub(crate) fn by_grpo(grpo: &Grpo) -> AdvantageConfig {
+    AdvantageConfig { estimator: Estimator::Grpo(grpo.clone()), common: COMMON }
+}
 
 /// Holds numbers to `tolerance`, relative above 1.
 #[track_caller]
@@ -128,36 +143,6 @@ pub(crate) fn group(id: usize, scores: &[f64], lengths: &[usize]) -> Group {
 }
 
 proptest! {
-    #[test]
-    fn grpo_is_centred_and_ignores_a_constant(
-        members in prop::collection::vec((-100..100i32, 1..5usize), 2..9), shift in -1000..1000i32,
-        std in any::<bool>(), by_row in any::<bool>(), ddof in 0..=1u32,
-    ) {
-        let config = Grpo { std, unit: if by_row { Unit::Row } else { Unit::Trajectory }, ddof, ..GRPO };
-        let scores: Vec<f64> = members.iter().map(|(score, _)| f64::from(*score) / 10.0).collect();
-        let rows: Vec<usize> = members.iter().map(|(_, rows)| *rows).collect();
-        let advantages = grpo(&config, &scores, &rows);
-        let weight = |member: usize| if by_row { rows[member] as f64 } else { 1.0 };
-        let sum: f64 = advantages.iter().enumerate().map(|(member, advantage)| weight(member) * advantage).sum();
-        prop_assert!(sum.abs() <= 1e-9, "{}", sum);
-        let shifted: Vec<f64> = scores.iter().map(|score| score + f64::from(shift) / 10.0).collect();
-        for (a, b) in advantages.iter().zip(grpo(&config, &shifted, &rows)) {
-            prop_assert!((a - b).abs() <= 1e-9, "{} {}", a, b);
-        }
-    }
-
-    #[test]
-    fn constant_groups_have_no_advantage(
-        score in -1e6..1e6f64, rows in prop::collection::vec(1..5usize, 2..9), std in any::<bool>(),
-        by_row in any::<bool>(), raw in any::<bool>(),
-    ) {
-        let unit = if by_row { Unit::Row } else { Unit::Trajectory };
-        let config = Grpo { std, unit, lone: if raw { Lone::Raw } else { Lone::Zero }, epsilon: 0.0, ..GRPO };
-        prop_assert_eq!(grpo(&config, &vec![score; rows.len()], &rows), vec![0.0; rows.len()]);
-        prop_assert_eq!(grpo(&Grpo { lone: Lone::Zero, ..config.clone() }, &[score], &rows[..1]), vec![0.0]);
-        prop_assert_eq!(grpo(&Grpo { lone: Lone::Raw, ..config }, &[score], &[1]), vec![score]);
-    }
-
     #[test]
     fn derivatives_are_central_differences(
         tokens in prop::collection::vec((-1.5..1.5f64, -3.0..3.0f64, 0.0..3.0f64, 0.001..1.0f64), 1..6),
@@ -277,7 +262,9 @@ fn learn(
     (epochs, mini_batch): (usize, usize),
 ) -> Result<UpdateStats, NonFinite> {
     let kept: Vec<&Group> = groups.iter().collect();
-    let credits = AdvantageConfig::Grpo(GRPO).estimate(&kept);
+    let scores = REWARD.scores(groups);
+    let rewards = REWARD.rewards(&kept, &scores.iter().map(Vec::as_slice).collect::<Vec<_>>(), 0.0);
+    let credits = by_grpo(&GRPO).estimate(&rewards, groups.len());
     let batch = Batch::new(&kept, &credits.iter().map(|credit| &credit.advantages[..]).collect::<Vec<_>>());
     let config = UpdateConfig {
         epochs,

@@ -1,6 +1,7 @@
 //! The one integration binary.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod advantage;
 mod chat;
 mod cli;
 mod config;
@@ -11,6 +12,7 @@ mod learning;
 mod policy;
 mod record;
 mod replay;
+mod reward;
 mod run;
 mod stops;
 mod tidy;

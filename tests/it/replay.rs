@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use proptest::prelude::*;
-use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
+use starpo::advantage::{Grpo, Lone, Unit};
 use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Score, TopP, Walk};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
 use starpo::objective::{AggregateConfig, Clip, ObjectiveConfig, Ppo};
@@ -17,7 +17,7 @@ use starpo::replay::{Replay, Rules, replay};
 use starpo::trajectory::{End, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
 
 use crate::golden;
-use crate::learning::{GRPO, PPO, TOP_P, close};
+use crate::learning::{GRPO, PPO, REWARD, TOP_P, by_grpo, close};
 
 const NONE: FilterConfig = FilterConfig::None(NoFilter {});
 
@@ -26,14 +26,16 @@ pub(crate) fn episodes(name: &str) -> String {
 }
 
 pub(crate) fn run(name: &str, filter: &FilterConfig, grpo: &Grpo, ppo: &Ppo) -> Replay {
-    let (advantage, objective) = (AdvantageConfig::Grpo(grpo.clone()), ObjectiveConfig::Ppo(ppo.clone()));
-    replay(&episodes(name), &Rules { filter, advantage: &advantage, objective: &objective }).unwrap()
+    let (advantage, objective) = (by_grpo(grpo), ObjectiveConfig::Ppo(ppo.clone()));
+    replay(&episodes(name), &Rules { filter, reward: &REWARD, advantage: &advantage, objective: &objective }).unwrap()
 }
 
 /// What a file is refused with, under a filter.
 pub(crate) fn refusal(text: &str, filter: &FilterConfig) -> String {
-    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
-    replay(text, &Rules { filter, advantage: &advantage, objective: &objective }).unwrap_err().to_string()
+    let (advantage, objective) = (by_grpo(&GRPO), ObjectiveConfig::Ppo(PPO));
+    replay(text, &Rules { filter, reward: &REWARD, advantage: &advantage, objective: &objective })
+        .unwrap_err()
+        .to_string()
 }
 
 /// Each member's advantage, from its first unmasked token.
@@ -115,9 +117,9 @@ fn grpo_tc01_to_tc04_and_t6() {
     hold(&rows, 4, &[1.354_006_126, -0.677_003_063, -0.677_003_063]);
     hold(&dr_rows, 4, &[6.666_666_667, -3.333_333_333, -3.333_333_333]);
     assert_eq!(grpo.rows.iter().filter(|row| row.group == 4).count(), 12);
-    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
+    let (advantage, objective) = (by_grpo(&GRPO), ObjectiveConfig::Ppo(PPO));
     let limited = episodes("grpo").replace("single-turn", "limited");
-    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &objective };
+    let rules = Rules { filter: &NONE, reward: &REWARD, advantage: &advantage, objective: &objective };
     assert_eq!(replay(&limited, &rules).unwrap(), grpo, "a row a turn is a row a turn");
     // T6: without duplicates, and its count by episode (trajectory) and by row
     hold(&grpo, 5, &[0.866_024, -0.866_024, -0.866_024, 0.866_024]);
@@ -176,8 +178,8 @@ fn tc17_and_t9_aggregation_by_weights() {
 fn the_order_of_lines_does_not_matter() {
     let text = episodes("mask-t13") + &episodes("filter-t4").replace("\"group\":0", "\"group\":9");
     let backwards: Vec<&str> = text.lines().rev().collect();
-    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
-    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &objective };
+    let (advantage, objective) = (by_grpo(&GRPO), ObjectiveConfig::Ppo(PPO));
+    let rules = Rules { filter: &NONE, reward: &REWARD, advantage: &advantage, objective: &objective };
     let replayed = replay(&text, &rules).unwrap();
     assert_eq!(replay(&backwards.join("\n"), &rules).unwrap(), replayed);
     assert_eq!(replayed.filter.kept, [0, 1, 2, 3, 9]);
@@ -198,8 +200,8 @@ fn json_is_of_the_promised_shape() {
     assert!(json.contains(verdict), "{json}");
     assert!(json.contains(r#""rows":[{"group":0,"member":0,"turns":[1,2],"mask":[0,0,0,0,0,0,0,0,0,0,0,0,1,1,1,0,"#));
     let entropy_unknown = episodes("clip-tc18").replace(r#""entropies":[0.5,0.5,0.5,0.5,0.5,0.5],"#, "");
-    let (advantage, objective) = (AdvantageConfig::Grpo(GRPO), ObjectiveConfig::Ppo(PPO));
-    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &objective };
+    let (advantage, objective) = (by_grpo(&GRPO), ObjectiveConfig::Ppo(PPO));
+    let rules = Rules { filter: &NONE, reward: &REWARD, advantage: &advantage, objective: &objective };
     let json = replay(&entropy_unknown, &rules).unwrap().json();
     assert!(json.contains(r#""entropy":null,"value":null,"total":null"#), "{json}");
     assert!(json.contains(r#""score":null"#), "{json}");

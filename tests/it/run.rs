@@ -222,11 +222,25 @@ fn training_moves_the_policy_to_the_better_arm_and_the_records_say_so() {
 }
 
 #[test]
+fn remax_plays_a_greedy_episode_of_each_group() {
+    let resolved = resolve("bandit", &[&SMALL[..], &["advantage=remax"]].concat());
+    let chat = Chat::new(&Characters, true).unwrap();
+    let step = train_step(&resolved.config, &chat, &mut Choice::new(), 1, 1.0, &mut 0.0, &mut Timings::new());
+    let (record, groups) = step.unwrap();
+    assert!(record.advantage.is_some() && record.reward.is_none());
+    for group in &groups {
+        // This learner answers by its draws at any temperature, and those are the first member's.
+        let first = Some(group.members[0].score());
+        assert!(group.members.iter().all(|member| member.baseline == first), "{group:?}");
+    }
+}
+
+#[test]
 fn log_probs_that_do_not_repeat_end_the_run() {
     let resolved = resolve("bandit", &SMALL);
     let chat = Chat::new(&Characters, true).unwrap();
     let mut learner = Choice { lie: 2e-4, ..Choice::new() };
-    let error = train_step(&resolved.config, &chat, &mut learner, 1, 1.0, &mut Timings::new()).unwrap_err();
+    let error = train_step(&resolved.config, &chat, &mut learner, 1, 1.0, &mut 0.0, &mut Timings::new()).unwrap_err();
     assert!(error.contains("sampling and training disagree"), "{error}");
     assert_eq!(learner.theta, 0.0, "nothing was learnt from it");
 }
@@ -303,7 +317,8 @@ fn one_wrong_value_in_the_cache_ends_the_run() {
         let weights = Weights::random(shape.clone(), 0.5, 1).unwrap();
         Transformer::new(weights, policy::device("cpu").unwrap(), 1)
     };
-    let step = |learner: &mut dyn Learner| train_step(&resolved.config, &chat, learner, 1, 1.0, &mut Timings::new());
+    let step =
+        |learner: &mut dyn Learner| train_step(&resolved.config, &chat, learner, 1, 1.0, &mut 0.0, &mut Timings::new());
     let (record, _) = step(&mut learner()).unwrap();
     assert_eq!(record.rollout.unwrap().logprob_mismatch_max, 0.0);
     let error = step(&mut Forgetful(learner())).unwrap_err();

@@ -268,7 +268,7 @@ fn step(config: &ResolvedConfig, threads: usize) -> (starpo::train::StepRecord, 
     let tokenizer = Tokenizer::from_json(include_str!("../../configs/model/tiny-tokenizer.json")).unwrap();
     let chat = Chat::new(&tokenizer, true).unwrap();
     let mut learner = learner(&tokenizer, threads);
-    let (record, groups) = train_step(config, &chat, &mut learner, 1, 1.0, &mut Timings::new()).unwrap();
+    let (record, groups) = train_step(config, &chat, &mut learner, 1, 1.0, &mut 0.0, &mut Timings::new()).unwrap();
     let lines = episode::lines(1, Window::of(&config.rollout.window), &groups, &TurnMetrics::new());
     (record, lines, learner.save())
 }

@@ -150,6 +150,9 @@ task \"sokoban\" { size 5 5; boxes 9 }
 task \"sokoban\" { symbols \"#\" \"#\" }";
     shows("rule-sokoban", &["rule"; 3], body(boards, &[]));
     shows("rule-bandit", &["rule"], body("task \"bandit\" { low 0.25 }", &[]));
+    shows("rule-penalty", &["rule"], body("reward { penalty-to \"row\" }", &[]));
+    shows("rule-turn-scores", &["rule"], body("reward { turn-scores #true; normalise \"mean\" }", &[]));
+    shows("rule-remax", &["rule"], body("", &["advantage=remax", "reward.normalise=mean-std"]));
     shows("rule-filter", &["rule"], body("", &["filter=top-p", "rollout.group-size=1"]));
     shows("rule-filter-lone", &["rule"], body("filter \"equal-rewards\"", &["rollout.group-size=1"]));
     let sum = "filter \"top-p\" { score \"reward-sum\" }";

@@ -80,7 +80,8 @@ fn every_environment_trains_three_steps() {
         let weights = Weights::random(shape, 0.5, 1).unwrap();
         let mut learner = Transformer::new(weights, policy::device("cpu").unwrap(), 1);
         for step in 1..=3 {
-            let (record, _) = train_step(&config, &chat, &mut learner, step, 1.0, &mut Timings::new()).unwrap();
+            let (record, _) =
+                train_step(&config, &chat, &mut learner, step, 1.0, &mut 0.0, &mut Timings::new()).unwrap();
             assert_eq!(record.rollout.unwrap().logprob_mismatch_max, 0.0, "{name}");
         }
     }
