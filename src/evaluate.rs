@@ -51,9 +51,8 @@ pub struct Evaluation {
 /// Plays the panel.
 #[must_use]
 pub fn evaluate(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy) -> Evaluation {
-    let greedy = SamplingConfig { temperature: 0.0, top_k: None, top_p: 1.0 };
     let sampled = rollout::panel(config, &config.eval.sampling, chat, policy);
-    let greedy = rollout::panel(config, &greedy, chat, policy);
+    let greedy = rollout::panel(config, &SamplingConfig::GREEDY, chat, policy);
     let stats = EvalStats { sampled: pass(&sampled), greedy: pass(&greedy) };
     Evaluation { stats, sampled, greedy }
 }

@@ -35,6 +35,7 @@ use crate::diagnose::CollapseConfig;
 use crate::env::EnvConfig;
 use crate::filter::FilterConfig;
 use crate::objective::ObjectiveConfig;
+use crate::reward::RewardConfig;
 use crate::schedule::ScheduleConfig;
 use crate::stop::StopConfig;
 
@@ -60,7 +61,9 @@ section! {
         pub collapse: CollapseConfig,
         /// Which groups the update sees.
         pub filter: FilterConfig,
-        /// Credit.
+        /// What is credited.
+        pub reward: RewardConfig,
+        /// How it is credited.
         pub advantage: AdvantageConfig,
         /// The loss.
         pub objective: ObjectiveConfig,
@@ -85,7 +88,7 @@ impl ResolvedConfig {
     /// Whether the frozen start model scores the kept rows.
     #[must_use]
     pub fn needs_reference(&self) -> bool {
-        self.objective.kl.coef > 0.0
+        self.objective.kl.coef > 0.0 || self.reward.needs_reference()
     }
 
     /// What the run may do and hardly anyone wants, a line each.
@@ -258,6 +261,11 @@ section! {
         /// Only the most probable tokens that reach this mass.
         pub top_p: f64 where 0.0..=1.0,
     }
+}
+
+impl SamplingConfig {
+    /// The most probable token.
+    pub const GREEDY: Self = Self { temperature: 0.0, top_k: None, top_p: 1.0 };
 }
 
 section! {

@@ -92,12 +92,13 @@ impl Outcome {
 }
 
 impl FilterConfig {
-    /// The verdict on a step's groups.
+    /// The verdict on a step's groups, whose members have these scores.
     #[must_use]
-    pub fn apply(&self, groups: &[Group]) -> Outcome {
-        let scores: Vec<f64> = self.score().iter().flat_map(|score| groups.iter().map(|g| score.of(g))).collect();
+    pub fn apply(&self, groups: &[Group], scores: &[Vec<f64>]) -> Outcome {
+        let groups = || groups.iter().zip(scores);
+        let scores: Vec<f64> = self.score().iter().flat_map(|by| groups().map(|(g, own)| by.of(g, own))).collect();
         match self {
-            FilterConfig::None(none) => none.select(groups.len()),
+            FilterConfig::None(none) => none.select(groups().len()),
             FilterConfig::TopP(top_p) => top_p.select(&scores),
             FilterConfig::TopK(top_k) => top_k.select(&scores),
             FilterConfig::TopKAbs(top_k) => top_k.select(&scores),

@@ -12,6 +12,8 @@ use crate::trajectory::Group;
 pub struct Gathered {
     /// Every group played, in order of their numbers.
     pub groups: Vec<Group>,
+    /// Of each group's members, as the filter saw them.
+    pub scores: Vec<Vec<f64>>,
     /// Those that the update sees, by index: at most `rollout.groups`, ascending.
     pub kept: Vec<usize>,
     /// Rounds played.
@@ -37,12 +39,14 @@ pub struct FilterStats {
 /// `rollout.groups`.
 #[must_use]
 pub fn gather(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy, step: u64) -> Gathered {
-    let mut gathered = Gathered { groups: Vec::new(), kept: Vec::new(), tries: 0 };
+    let mut gathered = Gathered { groups: Vec::new(), scores: Vec::new(), kept: Vec::new(), tries: 0 };
     while gathered.tries < config.filter.rounds() && gathered.kept.len() < config.rollout.groups {
         let round = rollout::collect(config, chat, policy, step, gathered.tries);
-        let kept = config.filter.apply(&round).kept;
+        let scores = config.reward.scores(&round);
+        let kept = config.filter.apply(&round, &scores).kept;
         gathered.kept.extend(kept.into_iter().map(|group| gathered.groups.len() + group));
         gathered.groups.extend(round);
+        gathered.scores.extend(scores);
         gathered.tries += 1;
     }
     gathered.kept.truncate(config.rollout.groups);

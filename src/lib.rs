@@ -6,10 +6,10 @@
 //! config ─▶ experiment ─▶ record (run directory)
 //!                │
 //!                ▼
-//! env, chat ─▶ rollout ─▶ filter ─▶ advantage ─▶ batch ─▶ update ─▶ train ─▶ cli
-//!                 ▲          ▲                     objective ▲
-//!                 │          └ reference, critic             │
-//!                 └────────────── policy ────────────────────┘
+//! env, chat ─▶ rollout ─▶ filter ─▶ reward ─▶ advantage ─▶ batch ─▶ update ─▶ train ─▶ cli
+//!                 ▲          ▲                                 objective ▲
+//!                 │          └ reference, critic                         │
+//!                 └─────────────────── policy ───────────────────────────┘
 //! ```
 
 pub mod rng;
@@ -19,9 +19,10 @@ pub mod config;
 pub mod env;
 pub mod chat;
 pub mod filter;
-pub mod advantage;
 pub mod objective;
 pub mod diagnose;
+pub mod reward;
+pub mod advantage;
 pub mod batch;
 pub mod schedule;
 pub mod stop;

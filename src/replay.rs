@@ -1,8 +1,8 @@
 //! Replay: an update's arithmetic on recorded episodes, without a model.
 //!
 //! Everything that a step decides after its episodes are played: scores, group statistics, the filter's verdict with
-//! its reason, advantages, weights, and the loss where new log-probs are recorded. All kept rows are one mini-batch.
-//! The window is the file's.
+//! its reason, rewards, advantages, weights, and the loss where new log-probs are recorded. All kept rows are one
+//! mini-batch. The window is the file's.
 
 mod table;
 
@@ -13,13 +13,15 @@ use crate::batch::Batch;
 use crate::filter::{FilterConfig, Outcome};
 use crate::objective::{ObjectiveConfig, Terms, Tokens};
 use crate::record::episode::{self, EpisodeRecord, ReadError, TurnRecord};
+use crate::reward::{RewardConfig, Rewards};
 use crate::stats;
-use crate::trajectory::Group;
+use crate::trajectory::{Group, Sequence, Trajectory};
 
 /// The rules that are replayed.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     pub filter: &'a FilterConfig,
+    pub reward: &'a RewardConfig,
     pub advantage: &'a AdvantageConfig,
     pub objective: &'a ObjectiveConfig,
 }
@@ -40,7 +42,7 @@ pub struct Replay {
 pub struct GroupReplay {
     pub group: usize,
     pub env: String,
-    /// Episode scores, in member order.
+    /// Episode scores as the filter sees them, in member order.
     pub scores: Vec<f64>,
     pub mean: f64,
     /// ddof 1; 0 for equal scores and for one.
@@ -75,6 +77,8 @@ pub struct RowReplay {
     pub returns: Vec<f64>,
     /// Of the token's loss in the total.
     pub weights: Vec<f64>,
+    /// What the estimator is given to credit.
+    pub rewards: Vec<f64>,
 }
 
 /// The loss and its parts, aggregated without their coefficients. Clip fractions count unmasked tokens.
@@ -122,16 +126,26 @@ pub fn replay(text: &str, rules: &Rules<'_>) -> Result<Replay, ReplayError> {
             group.scores()
         )));
     }
-    let outcome = rules.filter.apply(&groups);
+    let scores = rules.reward.scores(&groups);
+    let outcome = rules.filter.apply(&groups, &scores);
     let kept: Vec<&Group> = outcome.kept.iter().map(|index| &groups[*index]).collect();
-    let credits = rules.advantage.estimate(&kept);
+    if let Some(lack) = lack(rules, &kept) {
+        return Err(ReplayError::Rule(lack));
+    }
+    let kept_scores: Vec<&[f64]> = outcome.kept.iter().map(|index| &scores[*index][..]).collect();
+    let rewards = rules.reward.rewards(&kept, &kept_scores, rules.reward.kl.start());
+    let credits = rules.advantage.estimate(&rewards, groups.len());
     let batch = Batch::new(&kept, &credits);
     let weights = rules.objective.aggregate.weights(&batch.counts(0..batch.rows.len()));
     let recorded: Vec<&EpisodeRecord> = outcome.kept.iter().flat_map(|index| &records[*index]).collect();
     Ok(Replay {
-        groups: groups.iter().enumerate().map(|(index, group)| group_replay(group, index, &outcome)).collect(),
+        groups: scores
+            .into_iter()
+            .enumerate()
+            .map(|(i, scores)| group_replay(&groups[i], i, scores, &outcome))
+            .collect(),
         filter: filter_replay(rules.filter.name(), &groups, &outcome),
-        rows: row_replays(&batch, &weights),
+        rows: row_replays(&batch, &rewards, &weights),
         loss: loss(rules.objective, &batch, &weights, &recorded)?,
     })
 }
@@ -153,8 +167,35 @@ impl Replay {
     }
 }
 
-fn group_replay(group: &Group, index: usize, outcome: &Outcome) -> GroupReplay {
-    let scores = group.scores();
+/// What the kept episodes lack that a rule needs, in words for a person.
+fn lack(rules: &Rules<'_>, kept: &[&Group]) -> Option<String> {
+    let mut members = kept.iter().flat_map(|group| group.members.iter().map(move |member| (group.id, member)));
+    members.find_map(|(group, member)| {
+        let (rule, array) = missing(rules, member)?;
+        Some(format!("{rule} needs `{array}`, which member {} of group {group} lacks", member.member))
+    })
+}
+
+/// The first array that a member lacks, after the rule that needs it.
+fn missing(rules: &Rules<'_>, member: &Trajectory) -> Option<(String, &'static str)> {
+    let lacks =
+        |array: fn(&Sequence) -> &[f32]| member.sequences.iter().any(|row| array(row).len() != row.response_tokens());
+    let (reference, values) = (rules.reward.needs_reference(), rules.advantage.needs_values());
+    let array = match () {
+        () if reference && lacks(|row| &row.logprobs) => "logprobs",
+        () if reference && lacks(|row| &row.reference) => "ref_logprobs",
+        () if values && lacks(|row| &row.values) => "values",
+        () if rules.advantage.needs_baseline() && member.baseline.is_none() => "baseline",
+        () => return None,
+    };
+    let rule = match array {
+        "values" | "baseline" => format!("advantage \"{}\"", rules.advantage.estimator.name()),
+        _ => format!("reward.kl \"{}\"", rules.reward.kl.name()),
+    };
+    Some((rule, array))
+}
+
+fn group_replay(group: &Group, index: usize, scores: Vec<f64>, outcome: &Outcome) -> GroupReplay {
     let reason = outcome.reason(index);
     GroupReplay {
         group: group.id,
@@ -178,7 +219,8 @@ fn filter_replay(strategy: &'static str, groups: &[Group], outcome: &Outcome) ->
     }
 }
 
-fn row_replays(batch: &Batch<'_>, weights: &[f64]) -> Vec<RowReplay> {
+fn row_replays(batch: &Batch<'_>, rewards: &[Rewards<'_>], weights: &[f64]) -> Vec<RowReplay> {
+    let rewards: Vec<f64> = rewards.iter().flat_map(|group| group.tokens.iter().copied()).collect();
     let rows = batch.rows.iter().zip(weights);
     rows.map(|(row, weight)| {
         let mask = row.sequence.mask();
@@ -194,6 +236,7 @@ fn row_replays(batch: &Batch<'_>, weights: &[f64]) -> Vec<RowReplay> {
             advantages: spread(&batch.advantages[row.span.clone()]),
             returns: spread(&batch.returns[row.span.clone()]),
             weights: spread(&vec![*weight; row.span.len()]),
+            rewards: spread(&rewards[row.span.clone()]),
         }
     })
     .collect()

@@ -44,20 +44,32 @@ impl Plan<'_> {
 #[must_use]
 pub fn collect(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy, step: u64, round: usize) -> Vec<Group> {
     let rollout = &config.rollout;
-    let tasks_a_step = (config.filter.rounds() * rollout.groups) as u64;
-    let mut plans = Vec::with_capacity(rollout.groups * rollout.group_size);
-    for group in round * rollout.groups..(round + 1) * rollout.groups {
-        let position = rollout.task_offset + (step - 1) * tasks_a_step + group as u64;
-        let (env, index) = mixture(&config.task, position);
-        for member in 0..rollout.group_size {
-            let path = vec![step, group as u64, member as u64];
-            let ice = if env.shared_dynamics() { 0 } else { member as u64 };
-            let dynamics = Stream::new("dynamics", config.seed, &[step, group as u64, ice]);
-            let draws = ("sample", config.seed, path);
-            plans.push(Plan { env, split: Split::Train, index, group, member, dynamics, draws, noise: 0.0 });
-        }
-    }
+    let numbers = round * rollout.groups..(round + 1) * rollout.groups;
+    let members = numbers.flat_map(|group| (0..rollout.group_size).map(move |member| (group, member)));
+    let plans: Vec<Plan<'_>> = members.map(|(group, member)| plan(config, step, group, member)).collect();
     groups(&plans, play(rollout, &rollout.sampling, chat, policy, &plans))
+}
+
+/// Plays a greedy episode of each of the step's groups, with the dynamics of its first member, and notes its score as
+/// the members' baseline.
+pub fn baselines(config: &ResolvedConfig, chat: &Chat<'_>, policy: &dyn Policy, step: u64, groups: &mut [Group]) {
+    let plans: Vec<Plan<'_>> = groups.iter().map(|group| plan(config, step, group.id, 0)).collect();
+    for (group, episode) in groups.iter_mut().zip(play(&config.rollout, &SamplingConfig::GREEDY, chat, policy, &plans))
+    {
+        let score = config.reward.penalty_to.score(&episode);
+        group.members.iter_mut().for_each(|member| member.baseline = Some(score));
+    }
+}
+
+/// Member `member` of group `group` in training step `step`.
+fn plan(config: &ResolvedConfig, step: u64, group: usize, member: usize) -> Plan<'_> {
+    let tasks_a_step = (config.filter.rounds() * config.rollout.groups) as u64;
+    let position = config.rollout.task_offset + (step - 1) * tasks_a_step + group as u64;
+    let (env, index) = mixture(&config.task, position);
+    let ice = if env.shared_dynamics() { 0 } else { member as u64 };
+    let dynamics = Stream::new("dynamics", config.seed, &[step, group as u64, ice]);
+    let draws = ("sample", config.seed, vec![step, group as u64, member as u64]);
+    Plan { env, split: Split::Train, index, group, member, dynamics, draws, noise: 0.0 }
 }
 
 /// Plays the held-out panel once: `eval.tasks` tasks, one member each, with the same draws at every evaluation.

@@ -29,6 +29,31 @@ pub fn std(values: &[f64], ddof: u32) -> f64 {
     (values.iter().map(|v| (v - mu) * (v - mu)).sum::<f64>() / (values.len() - ddof as usize) as f64).sqrt()
 }
 
+/// Values less their mean; exactly 0 where they are constant.
+#[must_use]
+pub fn centred(values: &[f64]) -> Vec<f64> {
+    if constant(values) {
+        return vec![0.0; values.len()];
+    }
+    let mu = mean(values);
+    values.iter().map(|v| v - mu).collect()
+}
+
+/// Values less their mean over their deviation, as verl whitens advantages: with Σ over n values,
+/// m = Σx / (n + 1e-8), v = Σ(x − m)² / (n + 1e-8) · n / (n − 1), and (x − m) / √(v + 1e-8). Exactly 0 where they are
+/// constant.
+#[must_use]
+pub fn whitened(values: &[f64]) -> Vec<f64> {
+    const EPSILON: f64 = 1e-8;
+    if constant(values) {
+        return vec![0.0; values.len()];
+    }
+    let n = values.len() as f64;
+    let mu = values.iter().sum::<f64>() / (n + EPSILON);
+    let variance = values.iter().map(|v| (v - mu) * (v - mu)).sum::<f64>() / (n + EPSILON) * n / (n - 1.0);
+    values.iter().map(|v| (v - mu) / (variance + EPSILON).sqrt()).collect()
+}
+
 /// Standard error of a proportion of `n` (Wald); 0 for none.
 #[must_use]
 pub fn proportion_error(share: f64, n: usize) -> f64 {

@@ -18,6 +18,7 @@ use crate::learners::{self, Learners};
 use crate::policy::{Learner, Row};
 use crate::record::Timings;
 use crate::record::episode::{self, TurnMetrics, Window};
+use crate::reward;
 use crate::rng::Stream;
 use crate::rollout::{self, RolloutStats};
 use crate::stage::{Report, Stage};
@@ -46,6 +47,8 @@ pub struct StepRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<RewardStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<AdvantageStats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gradients: Option<BTreeMap<String, Pull>>,
@@ -57,6 +60,15 @@ pub struct StepRecord {
     pub eval: Option<EvalStats>,
 }
 
+/// The KL in the reward.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RewardStats {
+    /// Mean divergence from the reference over kept rows, nats a token.
+    pub kl: f64,
+    /// What weighed it.
+    pub kl_coef: f64,
+}
+
 /// The credit given.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AdvantageStats {
@@ -65,7 +77,7 @@ pub struct AdvantageStats {
 }
 
 /// One training step: play and filter, check, diagnose, ask reference and critic, credit, update; at `lr_share` of the
-/// peak learning rates.
+/// peak learning rates. `kl_coef` weighs the KL in the reward, and becomes the next step's.
 ///
 /// # Errors
 /// Log-probs that do not repeat, or a gradient that is not finite.
@@ -75,11 +87,17 @@ pub fn train_step(
     learners: &mut Learners<'_>,
     step: usize,
     lr_share: f64,
+    kl_coef: &mut f64,
     timings: &mut Timings,
 ) -> Result<(StepRecord, Vec<Group>), String> {
     let mut gathered = timings.phase("rollout", || gather(config, chat, &*learners.policy, step as u64));
     if let Some(reason) = rollout::unplayable(&gathered.groups) {
         return Err(reason);
+    }
+    if config.advantage.needs_baseline() {
+        timings.phase("baselines", || {
+            rollout::baselines(config, chat, &*learners.policy, step as u64, &mut gathered.groups);
+        });
     }
     let mismatch = timings.phase("spot_check", || spot_check(config, &*learners.policy, &gathered.groups, step))?;
     let collapse = diagnose(config, &*learners.policy, &gathered.groups, step, timings);
@@ -88,7 +106,9 @@ pub fn train_step(
     let masked = timings.phase("mask", || masked(config, learners, &gathered.kept()));
     let kept: Vec<&Group> = masked.iter().map(Cow::as_ref).collect();
 
-    let credits = config.advantage.estimate(&kept);
+    let scores: Vec<&[f64]> = gathered.kept.iter().map(|&group| &gathered.scores[group][..]).collect();
+    let rewards = config.reward.rewards(&kept, &scores, *kl_coef);
+    let credits = config.advantage.estimate(&rewards, groups.len());
     let batch = Batch::new(&kept, &credits);
 
     let analysed = (config.gradients.due(step) && !kept.is_empty())
@@ -112,6 +132,11 @@ pub fn train_step(
         rollout: Some(RolloutStats::of(groups, mismatch)),
         collapse,
         filter: Some(gathered.stats()),
+        reward: (config.reward.needs_reference() && !kept.is_empty()).then(|| {
+            let (kl, rows) = reward::kl::mean(&rewards);
+            let used = std::mem::replace(kl_coef, config.reward.kl.next(*kl_coef, kl, rows));
+            RewardStats { kl, kl_coef: used }
+        }),
         advantage: (!kept.is_empty()).then(|| AdvantageStats { std: stats::std(&batch.advantages, 1) }),
         gradients: analysed,
         critic: CriticStats::of(&batch, taught.as_ref(), updated.as_ref()),
@@ -205,6 +230,8 @@ pub struct Training<'a> {
     pub stops: Stops<'a>,
     /// What thoughts were like before.
     pub collapse: History,
+    /// Of the KL in the reward, at the next step.
+    pub kl_coef: f64,
 }
 
 impl Stage for Training<'_> {
@@ -239,12 +266,14 @@ impl Stage for Training<'_> {
     }
 
     fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
-        (self.learners.save(), json!({ "stops": self.stops.save(), "collapse": self.collapse }))
+        let counters = json!({ "stops": self.stops.save(), "collapse": self.collapse, "kl_coef": self.kl_coef });
+        (self.learners.save(), counters)
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String> {
         self.stops.restore(&counters["stops"])?;
         self.collapse = History::deserialize(&counters["collapse"]).map_err(|error| format!("collapse: {error}"))?;
+        self.kl_coef = counters["kl_coef"].as_f64().ok_or("its counters lack kl_coef")?;
         self.learners.restore(files)
     }
 }
@@ -254,7 +283,7 @@ impl<'a> Training<'a> {
     #[must_use]
     pub fn new(config: &'a ResolvedConfig, chat: &'a Chat<'a>, learners: Learners<'a>) -> Self {
         let stops = Stops::new(&config.stop, config.filter.empty_stop());
-        Self { config, chat, learners, stops, collapse: History::default() }
+        Self { config, chat, learners, stops, collapse: History::default(), kl_coef: config.reward.kl.start() }
     }
 
     /// Step `step` without its evaluation. The learning rate is the schedule's, as far as the stops have left it.
@@ -263,7 +292,7 @@ impl<'a> Training<'a> {
             return Ok((StepRecord::default(), Vec::new()));
         }
         let share = self.config.update.schedule.share(step, self.config.train.steps) * self.stops.lr_scale();
-        train_step(self.config, self.chat, &mut self.learners, step, share, timings)
+        train_step(self.config, self.chat, &mut self.learners, step, share, &mut self.kl_coef, timings)
     }
 
     /// Plays the held-out panel and enters it in the record.

@@ -29,7 +29,12 @@ impl Replay {
         let text =
             reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
         let config = &resolved.config;
-        let rules = Rules { filter: &config.filter, advantage: &config.advantage, objective: &config.objective };
+        let rules = Rules {
+            filter: &config.filter,
+            reward: &config.reward,
+            advantage: &config.advantage,
+            objective: &config.objective,
+        };
         let replayed =
             replay(&text, &rules).map_err(|error| CliError::Input(format!("{}: {error}", self.file.display())))?;
         say(if common.json { replayed.json() } else { replayed.table() }.trim_end());

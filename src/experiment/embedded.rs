@@ -8,6 +8,17 @@ macro_rules! embedded {
 
 /// Path and text. A test holds the list against the folders.
 pub const FILES: &[(&str, &str)] = embedded![
+    "configs/algorithm/dapo.kdl",
+    "configs/algorithm/dr-grpo.kdl",
+    "configs/algorithm/gspo.kdl",
+    "configs/algorithm/hgpo.kdl",
+    "configs/algorithm/ragen-grpo.kdl",
+    "configs/algorithm/ragen-ppo.kdl",
+    "configs/algorithm/reinforce-pp.kdl",
+    "configs/algorithm/rloo.kdl",
+    "configs/algorithm/starpo-s.kdl",
+    "configs/algorithm/verl-agent-gigpo.kdl",
+    "configs/algorithm/verl-agent-grpo.kdl",
     "configs/base.kdl",
     "configs/env/2048.kdl",
     "configs/env/bandit.kdl",

@@ -6,6 +6,7 @@ use super::{EvalConfig, GradientsConfig, ResolvedConfig, RolloutConfig, UpdateCo
 use crate::config::{HEADER, Section};
 use crate::diagnose::CollapseConfig;
 use crate::objective;
+use crate::reward::RewardConfig;
 use crate::rng;
 
 /// What every run uses, whatever it chooses, with the version of what it computes.
@@ -15,6 +16,7 @@ pub const COMPONENTS: &[(&str, u32)] = &[
     ("eval", EvalConfig::EPOCH),
     ("gradients", GradientsConfig::EPOCH),
     ("objective", objective::Common::EPOCH),
+    ("reward", RewardConfig::EPOCH),
     ("rng", rng::EPOCH),
     ("rollout", RolloutConfig::EPOCH),
     ("stats", 1),

@@ -1,6 +1,6 @@
 //! What several values of an experiment must be together.
 
-use super::{Buckets, Edges, FIELDS, ResolvedConfig};
+use super::{Buckets, CriticConfig, Edges, FIELDS, ResolvedConfig};
 use crate::config::tree::{Body, Form, Tree, find};
 use crate::config::{Diagnostic, Value};
 use crate::objective::{KlConfig, KlEstimator};
@@ -12,6 +12,7 @@ pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
     rules.device();
     rules.rollout();
     rules.log();
+    rules.reward();
     rules.found
 }
 
@@ -26,6 +27,7 @@ pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic
             rules.demand(false, &format!("stop.{index}"), &objection, &help);
         }
     }
+    rules.critic(config);
     if let Buckets::Edges(Edges { edges }) = &config.gradients.buckets
         && !edges.is_sorted_by(|low, high| low < high)
     {
@@ -102,6 +104,10 @@ impl<'t> Rules<'t> {
         }
     }
 
+    fn flag(&self, path: &str) -> bool {
+        matches!(self.at(path).map(|tree| &tree.form), Some(Form::Scalar(Value::Bool(true))))
+    }
+
     fn demand(&mut self, holds: bool, path: &str, message: &str, help: &str) {
         if !holds {
             self.found.push(Diagnostic::rule(self.at(path).and_then(|tree| tree.place.as_ref()), message, help));
@@ -120,6 +126,23 @@ impl<'t> Rules<'t> {
         );
         let help = "every key and value head serves the same number of query heads";
         self.demand(heads % kv == 0, "model.kv-heads", &format!("kv-heads {kv} does not divide heads {heads}"), help);
+    }
+
+    /// A critic and an estimator that asks it go together.
+    fn critic(&mut self, config: &ResolvedConfig) {
+        let (estimator, critic) = (config.advantage.estimator.name(), config.critic.name());
+        match (config.advantage.needs_values(), &config.critic) {
+            (true, CriticConfig::None(_)) => {
+                let message = format!("advantage \"{estimator}\" reads a critic's values, and there is none");
+                self.demand(false, "advantage", &message, "add `critic \"own\"` or `critic \"shared\"`");
+            }
+            (false, CriticConfig::Own(_) | CriticConfig::Shared(_)) => {
+                let message =
+                    format!("critic \"{critic}\" is asked by nobody: advantage \"{estimator}\" reads no values");
+                self.demand(false, "critic", &message, "choose `critic \"none\"`, or an advantage such as \"gae\"");
+            }
+            _ => {}
+        }
     }
 
     fn log(&mut self) {
@@ -142,5 +165,19 @@ impl<'t> Rules<'t> {
         let [Some(response), Some(context)] = all else { return };
         let message = format!("a response of {response} tokens leaves no room for a prompt in a context of {context}");
         self.demand(response < context, "rollout.max-response-tokens", &message, "it must be below max-context-tokens");
+    }
+
+    fn reward(&mut self) {
+        let unit = self.name("advantage.unit");
+        let to_row = self.name("reward.penalty-to") == Some("row");
+        let message = format!("a penalty against its row is lost on unit \"{}\"", unit.unwrap_or_default());
+        let help = "take advantage.unit \"row\", or penalty-to \"episode\"";
+        self.demand(!to_row || unit.is_none_or(|unit| unit == "row"), "reward.penalty-to", &message, help);
+        let raw = self.name("reward.normalise").is_none_or(|name| name == "identity");
+        let message = "scores of turns cannot be normalised: normalisation is of episode scores";
+        let help = "take reward.normalise \"identity\"";
+        self.demand(raw || !self.flag("reward.turn-scores"), "reward.turn-scores", message, help);
+        let message = "the greedy episode's score is a baseline of raw scores, and these are normalised";
+        self.demand(raw || self.name("advantage") != Some("remax"), "reward.normalise", message, help);
     }
 }

@@ -33,18 +33,18 @@ choice! {
 }
 
 impl Score {
-    /// The group's score; NaN where a member lacks what it is made of.
+    /// The score of a group whose members have these episode scores; NaN where a member lacks what it is made of.
     #[must_use]
-    pub fn of(self, group: &Group) -> f64 {
+    pub fn of(self, group: &Group, scores: &[f64]) -> f64 {
         let members = |of: fn(&Trajectory) -> f64| group.members.iter().map(of).collect::<Vec<f64>>();
         match self {
-            Score::RewardStd => stats::std(&group.scores(), 1),
+            Score::RewardStd => stats::std(scores, 1),
             Score::RewardVariance => {
-                let std = stats::std(&group.scores(), 1);
+                let std = stats::std(scores, 1);
                 std * std
             }
-            Score::RewardMean => stats::mean(&group.scores()),
-            Score::RewardSum => group.scores().iter().sum(),
+            Score::RewardMean => stats::mean(scores),
+            Score::RewardSum => scores.iter().sum(),
             Score::Entropy => stats::mean(&members(entropy)),
             Score::EntropyStd => stats::std(&members(entropy), 1),
             Score::Length => stats::mean(&members(length)),

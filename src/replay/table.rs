@@ -44,26 +44,23 @@ fn write_group(out: &mut String, group: &GroupReplay) -> fmt::Result {
     )
 }
 
-/// A strip of the row's tokens: runs of equal mask, advantage and weight, as `count × mask advantage weight`.
+/// A strip of the row's tokens: runs of equal numbers.
 fn write_row(out: &mut String, row: &RowReplay) -> fmt::Result {
     let turns: Vec<String> = row.turns.iter().map(ToString::to_string).collect();
     writeln!(out, "\nrow {}.{}  turns {}", row.group, row.member, turns.join(" "))?;
-    writeln!(out, "  {:>11}  {:>4}  {:>12}  {:>12}  {:>9}", "tokens", "mask", "advantage", "return", "weight")?;
-    let key = |token: usize| {
-        (row.mask[token], row.advantages[token].to_bits(), row.returns[token].to_bits(), row.weights[token].to_bits())
-    };
+    writeln!(
+        out,
+        "  {:>11}  {:>4}  {:>9}  {:>12}  {:>12}  {:>9}",
+        "tokens", "mask", "reward", "advantage", "return", "weight"
+    )?;
+    let numbers = |token: usize| [row.rewards[token], row.advantages[token], row.returns[token], row.weights[token]];
+    let key = |token: usize| (row.mask[token], numbers(token).map(f64::to_bits));
     let tokens: Vec<usize> = (0..row.mask.len()).collect();
     for run in tokens.chunk_by(|a, b| key(*a) == key(*b)) {
         let (first, end) = (run[0], run[0] + run.len());
-        writeln!(
-            out,
-            "  {:>11}  {:>4}  {:>12}  {:>12}  {:>9}",
-            format!("{first}..{end}"),
-            row.mask[first],
-            number(row.advantages[first]),
-            number(row.returns[first]),
-            number(row.weights[first])
-        )?;
+        let [reward, advantage, ahead, weight] = numbers(first).map(number);
+        let (tokens, mask) = (format!("{first}..{end}"), row.mask[first]);
+        writeln!(out, "  {tokens:>11}  {mask:>4}  {reward:>9}  {advantage:>12}  {ahead:>12}  {weight:>9}")?;
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ fn a_run_with_company_goes_on_where_it_stood() {
     let folder = tempfile::tempdir().unwrap();
     let quick: Vec<&str> = QUICK.iter().filter(|word| !word.starts_with("warm-start")).copied().collect();
     let company = ["warm-start=expert", "warm-start.episodes=4", "warm-start.steps=1", "max-response-tokens=60"];
-    let k1 = ["objective.kl.coef=0.1", "objective.kl.estimator=k1", "train.steps=2"];
+    let k1 = ["objective.kl.coef=0.1", "objective.kl.estimator=k1", "train.steps=2", "advantage=gae"];
     for critic in ["critic=own", "critic=shared"] {
         let quick = quick.iter().filter(|word| !word.starts_with("max-response") && !word.starts_with("steps"));
         let run = [&["run", "bandit"], &quick.copied().collect::<Vec<_>>()[..], &company, &k1, &[critic]].concat();
@@ -96,6 +96,11 @@ fn ends_say_what_happened() {
     assert_eq!(code(&["replay", "bad.jsonl"]), 3);
     assert_eq!(code(&[&["run", "sokoban", "device=cuda:0", "numerics=gpu-f32"], &QUICK[..]].concat()), 1);
     std::fs::write(folder.path().join("empty.jsonl"), "").unwrap();
+    let episodes = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/episodes/gigpo-tc12.jsonl");
+    let gigpo = ["filter=top-p", "filter.value=0.25", "advantage=gigpo", "advantage.mode=mean-std", "--json"];
+    assert_eq!(code(&[&["replay", episodes], &gigpo[..]].concat()), 0, "without an experiment");
+    assert_eq!(code(&["replay", episodes, "advantage=gae"]), 3, "there are no values");
+    assert_eq!(code(&["replay", episodes, "reward.penalty-to=row"]), 2, "against the unit");
     let empty = starpo(folder.path(), &["replay", "empty.jsonl", "--json"]);
     assert!(empty.status.success() && text(&empty.stdout).contains("\"loss\":null"), "{}", text(&empty.stderr));
 }

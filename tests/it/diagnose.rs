@@ -437,8 +437,8 @@ fn step(copies: bool, overrides: &[&str], step: usize, timings: &mut Timings) ->
     let resolved = resolve("sokoban", &[&small[..], &long, overrides].concat());
     let chat = Chat::new(&Characters, resolved.config.rollout.think).unwrap();
     let mut learner = Thinker { copies };
-    let (mut record, groups) =
-        train_step(&resolved.config, &chat, &mut Learners::alone(&mut learner), step, 1.0, timings).unwrap();
+    let learners = &mut Learners::alone(&mut learner);
+    let (mut record, groups) = train_step(&resolved.config, &chat, learners, step, 1.0, &mut 0.0, timings).unwrap();
     record.collapse.as_mut().map(|collapse| History::default().judge(&resolved.config.collapse, collapse));
     (record, groups)
 }

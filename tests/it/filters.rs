@@ -14,7 +14,7 @@ use starpo::filter::{
 use starpo::trajectory::Group;
 
 use crate::golden;
-use crate::learning::{GRPO, PPO, TOP_P, close, group};
+use crate::learning::{GRPO, PPO, REWARD, TOP_P, close, group};
 use crate::replay::{episodes, refusal, run};
 
 const TOP_K: TopK = TopK {
@@ -70,7 +70,7 @@ fn t1_linear_top_p() {
     assert!(kept(&linear(0.9), &[-3.0, -1.0, 2.0]).is_empty());
     assert!(FilterConfig::TopP(TopP { score: Score::RewardMean, ..TOP_P }).objection(8).is_some());
     // [F] One member: refused, and never NaN.
-    assert_eq!(Score::RewardStd.of(&group(0, &[3.0], &[1])), 0.0);
+    assert_eq!(of(Score::RewardStd, &group(0, &[3.0], &[1])), 0.0);
     assert!(FilterConfig::TopP(TOP_P).objection(1).is_some() && FilterConfig::TopP(TOP_P).objection(2).is_none());
 }
 
@@ -124,17 +124,21 @@ fn t3_min_p() {
     assert_eq!(select(&MinP { include_zero: false, ..MIN_P }, &[0.0; 2]), (vec![], None));
 }
 
+fn of(score: Score, group: &Group) -> f64 {
+    score.of(group, &group.scores())
+}
+
 #[test]
 fn scores_of_groups() {
     let arms = group(0, &[1.0, 0.0, 0.0, 1.0], &[1, 2, 3, 4]);
-    let of = |score: Score| score.of(&arms);
-    close(&[of(Score::RewardStd), of(Score::RewardVariance)], &[(1.0f64 / 3.0).sqrt(), 1.0 / 3.0], 1e-15);
-    assert_eq!((of(Score::RewardMean), of(Score::RewardSum)), (0.5, 2.0));
+    let arms = |score: Score| of(score, &arms);
+    close(&[arms(Score::RewardStd), arms(Score::RewardVariance)], &[(1.0f64 / 3.0).sqrt(), 1.0 / 3.0], 1e-15);
+    assert_eq!((arms(Score::RewardMean), arms(Score::RewardSum)), (0.5, 2.0));
     // Token t has an entropy of −(0.5 + t/4) here, so the members' means are −(0.5 + (n − 1)/8) for n tokens.
-    close(&[of(Score::Entropy), of(Score::EntropyStd)], &[-0.6875, (5.0f64 / 3.0).sqrt() / 8.0], 1e-7);
-    assert_eq!(of(Score::Length), 2.5);
-    assert_eq!(Score::RewardVariance.of(&group(0, &[10.9; 7], &[1; 7])), 0.0);
-    assert!(Score::Entropy.of(&group(0, &[1.0, 0.0], &[0, 1])).is_nan(), "a member that said nothing has none");
+    close(&[arms(Score::Entropy), arms(Score::EntropyStd)], &[-0.6875, (5.0f64 / 3.0).sqrt() / 8.0], 1e-7);
+    assert_eq!(arms(Score::Length), 2.5);
+    assert_eq!(of(Score::RewardVariance, &group(0, &[10.9; 7], &[1; 7])), 0.0);
+    assert!(of(Score::Entropy, &group(0, &[1.0, 0.0], &[0, 1])).is_nan(), "a member that said nothing has none");
     assert_eq!(starpo::filter::zero(&groups(&[0, 1, 0])), 2);
 }
 
@@ -176,7 +180,7 @@ proptest! {
     fn filters_partition_and_break_ties_by_index(spreads in prop::collection::vec(0..6u32, 0..10)) {
         let played = groups(&spreads);
         for filter in filters() {
-            let outcome = filter.apply(&played);
+            let outcome = filter.apply(&played, &REWARD.scores(&played));
             prop_assert_eq!(all_of(&outcome), (0..played.len()).collect::<Vec<_>>());
             for (late, spread) in spreads.iter().enumerate().filter(|(late, _)| outcome.kept.contains(late)) {
                 let equal = (0..late).filter(|early| spreads[*early] == *spread);
@@ -192,7 +196,8 @@ proptest! {
         let sorted = { let mut sorted = order.clone(); sorted.sort_unstable(); sorted };
         for filter in filters() {
             let verdicts = |spreads: &[u32]| -> BTreeMap<u32, Option<&'static str>> {
-                let outcome = filter.apply(&groups(spreads));
+                let groups = groups(spreads);
+                let outcome = filter.apply(&groups, &REWARD.scores(&groups));
                 let reason = |index: usize| outcome.reason(index).map(|reason| reason.name());
                 spreads.iter().enumerate().map(|(index, spread)| (*spread, reason(index))).collect()
             };

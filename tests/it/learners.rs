@@ -165,26 +165,35 @@ fn files(runs: &Path, resolved: &Resolved) -> Vec<(String, Vec<u8>)> {
     starpo::record::checkpoint::latest(&Disk::default(), &run).unwrap().checkpoint.unwrap().files
 }
 
-/// Killed in the middle, resumed on two threads instead of one: the same bytes.
 fn survives(overrides: &[&str]) -> Vec<Value> {
-    let resolved = small(overrides);
+    survives_a_kill(&small(overrides))
+}
+
+/// Killed in the middle, resumed on two threads instead of one: the same bytes.
+pub(crate) fn survives_a_kill(resolved: &Resolved) -> Vec<Value> {
     let (calm, runs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let expected = attempt(&Disk::default(), calm.path(), &resolved, 1).unwrap();
+    let expected = attempt(&Disk::default(), calm.path(), resolved, 1).unwrap();
     let disk = Disk::dying_after(70);
-    assert!(attempt(&disk, runs.path(), &resolved, 1).is_err() && disk.is_dead(), "{overrides:?} outlived the disk");
+    assert!(attempt(&disk, runs.path(), resolved, 1).is_err() && disk.is_dead(), "{} outlived the disk", resolved.name);
     let steps = starpo::record::checkpoint::steps(&Disk::default(), &runs.path().join(resolved.id().to_string()));
     assert!(steps.unwrap().last().is_some_and(|step| *step < 3), "killed between the first checkpoint and the last");
     // A killed process holds no lease; this one lives on.
     let _ = std::fs::remove_file(runs.path().join(resolved.id().to_string()).join("lease"));
-    assert_eq!(attempt(&Disk::default(), runs.path(), &resolved, 2).unwrap(), expected, "{overrides:?}");
-    let lines = metrics(calm.path(), &resolved);
-    assert_eq!(lines, metrics(runs.path(), &resolved));
+    assert_eq!(attempt(&Disk::default(), runs.path(), resolved, 2).unwrap(), expected, "{}", resolved.name);
+    let lines = metrics(calm.path(), resolved);
+    assert_eq!(lines, metrics(runs.path(), resolved));
     lines
 }
 
 #[test]
 fn a_run_with_its_own_critic_survives() {
-    let lines = survives(&["critic=own", "critic.warmup=1", "critic.learning-rate=1e-2", "objective.kl.coef=0.1"]);
+    let lines = survives(&[
+        "advantage=gae",
+        "critic=own",
+        "critic.warmup=1",
+        "critic.learning-rate=1e-2",
+        "objective.kl.coef=0.1",
+    ]);
     assert!(lines[1]["update"].is_null() && lines[1]["critic"]["grad_norm"].as_f64().unwrap() > 0.0, "{}", lines[1]);
     assert_eq!(lines[1]["critic"]["explained_variance"], 0.0, "values are 0 before they learn");
     let [second, third] = [&lines[2], &lines[3]];
@@ -196,7 +205,13 @@ fn a_run_with_its_own_critic_survives() {
 
 #[test]
 fn a_run_whose_policy_is_the_critic_survives() {
-    let lines = survives(&["critic=shared", "objective=gspo", "objective.kl.coef=0.1", "objective.kl.estimator=k2"]);
+    let lines = survives(&[
+        "advantage=gae",
+        "critic=shared",
+        "objective=gspo",
+        "objective.kl.coef=0.1",
+        "objective.kl.estimator=k2",
+    ]);
     for line in &lines[1..] {
         let critic = &line["critic"];
         assert!(critic["loss"].as_f64().unwrap() >= 0.0 && critic["grad_norm"].is_null() && line["update"].is_object());
@@ -213,7 +228,7 @@ fn every_objective_trains_and_survives() {
 /// Tokens that were not sampled have a reference and a value too, where they are learned from.
 #[test]
 fn a_wider_mask_survives() {
-    let lines = survives(&["rollout.mask=after-system", "critic=own", "objective.kl.coef=0.1"]);
+    let lines = survives(&["advantage=gae", "rollout.mask=after-system", "critic=own", "objective.kl.coef=0.1"]);
     assert!(lines[3]["update"]["reference_kl"].as_f64().unwrap() > 0.0, "{}", lines[3]);
 }
 
@@ -233,7 +248,7 @@ fn without_company_nothing_is_computed_recorded_or_saved() {
 
 #[test]
 fn an_own_critic_has_files_of_its_own_and_warms_up_alone() {
-    let (resolved, runs) = (small(&["critic=own", "critic.warmup=3"]), tempfile::tempdir().unwrap());
+    let (resolved, runs) = (small(&["advantage=gae", "critic=own", "critic.warmup=3"]), tempfile::tempdir().unwrap());
     attempt(&Disk::default(), runs.path(), &resolved, 1).unwrap();
     let files = files(runs.path(), &resolved);
     let find = |name: &str| &files.iter().find(|(found, _)| found == name).unwrap().1;
@@ -250,22 +265,24 @@ fn an_own_critic_has_files_of_its_own_and_warms_up_alone() {
 fn the_reference_is_the_start_model_to_the_bit() {
     let tokenizer = tokenizer();
     let chat = Chat::new(&tokenizer, true).unwrap();
-    let resolved = small(&["objective.kl.coef=0.1", "critic=own", "rollout.sampling.temperature=0.7"]);
+    let resolved = small(&["advantage=gae", "objective.kl.coef=0.1", "critic=own", "rollout.sampling.temperature=0.7"]);
     let mut company = Company::new(&resolved, &chat, tokenizer.vocab(), 1);
     let mut learners = company.learners();
-    let (_, groups) = train_step(&resolved.config, &chat, &mut learners, 1, 1.0, &mut Timings::new()).unwrap();
+    let (_, groups) =
+        train_step(&resolved.config, &chat, &mut learners, 1, 1.0, &mut 0.0, &mut Timings::new()).unwrap();
     for row in groups.iter().flat_map(|group| &group.members).flat_map(|member| &member.sequences) {
         assert_eq!(row.reference, row.logprobs);
         assert_eq!(row.values, vec![0.0; row.logprobs.len()]);
     }
-    let (_, groups) = train_step(&resolved.config, &chat, &mut learners, 2, 1.0, &mut Timings::new()).unwrap();
+    let (_, groups) =
+        train_step(&resolved.config, &chat, &mut learners, 2, 1.0, &mut 0.0, &mut Timings::new()).unwrap();
     assert!(groups[0].members.iter().any(|member| member.sequences[0].reference != member.sequences[0].logprobs));
 }
 
 /// The side look changes nothing but its own lines.
 #[test]
 fn a_run_whose_gradients_are_analysed_is_the_same_run() {
-    let company = ["critic=shared", "objective.kl.coef=0.1"];
+    let company = ["advantage=gae", "critic=shared", "objective.kl.coef=0.1"];
     let plain = small(&company);
     let analysed = small(&[&company[..], &["gradients.every=2", "gradients.buckets.count=2"]].concat());
     let [one, two] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];

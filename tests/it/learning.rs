@@ -8,14 +8,16 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use starpo::advantage::grpo::grpo;
-use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
+use starpo::advantage::{AdvantageConfig, Common, Estimator, Grpo, Lone, LossScaling, Reweight, Unit};
 use starpo::batch::Batch;
 use starpo::experiment::UpdateConfig;
 use starpo::filter::{EmptyConfig, Keep, Mass, Score, Skip, TopP};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
 use starpo::objective::{AggregateConfig, Clip, KlConfig, KlEstimator, ObjectiveConfig, PolicyLoss, Ppo};
 use starpo::policy::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
+use starpo::reward::kl::NoKl;
+use starpo::reward::normalise::Identity;
+use starpo::reward::{self, NormaliseConfig, PenaltyTo, RewardConfig, When};
 use starpo::rng::Stream;
 use starpo::schedule::{Constant, ScheduleConfig};
 use starpo::stats;
@@ -36,6 +38,15 @@ pub(crate) const TOP_P: TopP = TopP {
     empty_stop: 5,
 };
 pub(crate) const GRPO: Grpo = Grpo { std: true, unit: Unit::Trajectory, ddof: 1, epsilon: 1e-6, lone: Lone::Zero };
+pub(crate) const COMMON: Common =
+    Common { reweight: Reweight::None, loss_scaling: LossScaling::None, length_weight: false, zero_task: false };
+pub(crate) const REWARD: RewardConfig = RewardConfig {
+    normalise: NormaliseConfig::Identity(Identity {}),
+    when: When::AfterFilter,
+    penalty_to: PenaltyTo::Episode,
+    turn_scores: false,
+    kl: reward::KlConfig::None(NoKl {}),
+};
 pub(crate) const PPO: ObjectiveConfig = ObjectiveConfig {
     policy: PolicyLoss::Ppo(Ppo { clip: Clip { low: 0.2, high: 0.28, dual: Some(3.0) } }),
     kl: KlConfig { coef: 0.0, estimator: KlEstimator::K3 },
@@ -44,6 +55,10 @@ pub(crate) const PPO: ObjectiveConfig = ObjectiveConfig {
     value_clip: Some(0.5),
     aggregate: AggregateConfig::TokenMean(TokenMean {}),
 };
+
+pub(crate) fn by_grpo(grpo: &Grpo) -> AdvantageConfig {
+    AdvantageConfig { estimator: Estimator::Grpo(grpo.clone()), common: COMMON }
+}
 
 /// Holds numbers to `tolerance`, relative above 1.
 #[track_caller]
@@ -80,38 +95,6 @@ pub(crate) fn group(id: usize, scores: &[f64], lengths: &[usize]) -> Group {
         Trajectory { member, turns: vec![turn(*score)], sequences: vec![sequence], baseline: None, end: End::Solved }
     };
     Group { id, task: task(), members: scores.iter().zip(lengths).enumerate().map(member).collect() }
-}
-
-proptest! {
-    #[test]
-    fn grpo_is_centred_and_ignores_a_constant(
-        members in prop::collection::vec((-100..100i32, 1..5usize), 2..9), shift in -1000..1000i32,
-        std in any::<bool>(), by_row in any::<bool>(), ddof in 0..=1u32,
-    ) {
-        let config = Grpo { std, unit: if by_row { Unit::Row } else { Unit::Trajectory }, ddof, ..GRPO };
-        let scores: Vec<f64> = members.iter().map(|(score, _)| f64::from(*score) / 10.0).collect();
-        let rows: Vec<usize> = members.iter().map(|(_, rows)| *rows).collect();
-        let advantages = grpo(&config, &scores, &rows);
-        let weight = |member: usize| if by_row { rows[member] as f64 } else { 1.0 };
-        let sum: f64 = advantages.iter().enumerate().map(|(member, advantage)| weight(member) * advantage).sum();
-        prop_assert!(sum.abs() <= 1e-9, "{}", sum);
-        let shifted: Vec<f64> = scores.iter().map(|score| score + f64::from(shift) / 10.0).collect();
-        for (a, b) in advantages.iter().zip(grpo(&config, &shifted, &rows)) {
-            prop_assert!((a - b).abs() <= 1e-9, "{} {}", a, b);
-        }
-    }
-
-    #[test]
-    fn constant_groups_have_no_advantage(
-        score in -1e6..1e6f64, rows in prop::collection::vec(1..5usize, 2..9), std in any::<bool>(),
-        by_row in any::<bool>(), raw in any::<bool>(),
-    ) {
-        let unit = if by_row { Unit::Row } else { Unit::Trajectory };
-        let config = Grpo { std, unit, lone: if raw { Lone::Raw } else { Lone::Zero }, epsilon: 0.0, ..GRPO };
-        prop_assert_eq!(grpo(&config, &vec![score; rows.len()], &rows), vec![0.0; rows.len()]);
-        prop_assert_eq!(grpo(&Grpo { lone: Lone::Zero, ..config.clone() }, &[score], &rows[..1]), vec![0.0]);
-        prop_assert_eq!(grpo(&Grpo { lone: Lone::Raw, ..config }, &[score], &[1]), vec![score]);
-    }
 }
 
 /// Scores rows by a formula, asks for their cotangents in shards of its own choice, and remembers them.
@@ -205,7 +188,9 @@ fn learn(
     (epochs, mini_batch): (usize, usize),
 ) -> Result<UpdateStats, NonFinite> {
     let kept: Vec<&Group> = groups.iter().collect();
-    let credits = AdvantageConfig::Grpo(GRPO).estimate(&kept);
+    let scores = REWARD.scores(groups);
+    let rewards = REWARD.rewards(&kept, &scores.iter().map(Vec::as_slice).collect::<Vec<_>>(), 0.0);
+    let credits = by_grpo(&GRPO).estimate(&rewards, groups.len());
     let batch = Batch::new(&kept, &credits);
     let config = UpdateConfig {
         epochs,

@@ -1,6 +1,7 @@
 //! The one integration binary.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod advantage;
 mod chat;
 mod cli;
 mod config;
@@ -13,8 +14,10 @@ mod learning;
 mod mixture;
 mod objective;
 mod policy;
+mod presets;
 mod record;
 mod replay;
+mod reward;
 mod run;
 mod stops;
 mod tidy;

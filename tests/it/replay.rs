@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use proptest::prelude::*;
-use starpo::advantage::{AdvantageConfig, Grpo, Lone, Unit};
+use starpo::advantage::{Grpo, Lone, Unit};
 use starpo::filter::{FilterConfig, Keep, Mass, NoFilter, Score, TopP, Walk};
 use starpo::objective::aggregate::{SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, TokenMean};
 use starpo::objective::{AggregateConfig, Clip, KlConfig, KlEstimator, ObjectiveConfig, PolicyLoss, Ppo};
@@ -17,7 +17,7 @@ use starpo::replay::{Replay, Rules, replay};
 use starpo::trajectory::{End, Malformed, Reply, Sequence, Split, Task, Trajectory, Turn};
 
 use crate::golden;
-use crate::learning::{GRPO, PPO, TOP_P, close};
+use crate::learning::{GRPO, PPO, REWARD, TOP_P, by_grpo, close};
 
 const NONE: FilterConfig = FilterConfig::None(NoFilter {});
 
@@ -26,8 +26,8 @@ pub(crate) fn episodes(name: &str) -> String {
 }
 
 pub(crate) fn run(name: &str, filter: &FilterConfig, grpo: &Grpo, objective: &ObjectiveConfig) -> Replay {
-    let advantage = AdvantageConfig::Grpo(grpo.clone());
-    replay(&episodes(name), &Rules { filter, advantage: &advantage, objective }).unwrap()
+    let advantage = by_grpo(grpo);
+    replay(&episodes(name), &Rules { filter, reward: &REWARD, advantage: &advantage, objective }).unwrap()
 }
 
 /// What a file is refused with, under a filter.
@@ -36,7 +36,8 @@ pub(crate) fn refusal(text: &str, filter: &FilterConfig) -> String {
 }
 
 fn refused(text: &str, filter: &FilterConfig, objective: &ObjectiveConfig) -> String {
-    replay(text, &Rules { filter, advantage: &AdvantageConfig::Grpo(GRPO), objective }).unwrap_err().to_string()
+    let advantage = by_grpo(&GRPO);
+    replay(text, &Rules { filter, reward: &REWARD, advantage: &advantage, objective }).unwrap_err().to_string()
 }
 
 /// Each member's advantage, from its first unmasked token.
@@ -118,9 +119,9 @@ fn grpo_tc01_to_tc04_and_t6() {
     hold(&rows, 4, &[1.354_006_126, -0.677_003_063, -0.677_003_063]);
     hold(&dr_rows, 4, &[6.666_666_667, -3.333_333_333, -3.333_333_333]);
     assert_eq!(grpo.rows.iter().filter(|row| row.group == 4).count(), 12);
-    let advantage = AdvantageConfig::Grpo(GRPO);
+    let advantage = by_grpo(&GRPO);
     let limited = episodes("grpo").replace("single-turn", "limited");
-    let rules = Rules { filter: &NONE, advantage: &advantage, objective: &PPO };
+    let rules = Rules { filter: &NONE, reward: &REWARD, advantage: &advantage, objective: &PPO };
     assert_eq!(replay(&limited, &rules).unwrap(), grpo, "a row a turn is a row a turn");
     // T6: without duplicates, and its count by episode (trajectory) and by row
     hold(&grpo, 5, &[0.866_024, -0.866_024, -0.866_024, 0.866_024]);
@@ -204,7 +205,7 @@ fn tc17_and_t9_aggregation_by_weights() {
 fn the_order_of_lines_does_not_matter() {
     let text = episodes("mask-t13") + &episodes("filter-t4").replace("\"group\":0", "\"group\":9");
     let backwards: Vec<&str> = text.lines().rev().collect();
-    let rules = Rules { filter: &NONE, advantage: &AdvantageConfig::Grpo(GRPO), objective: &PPO };
+    let rules = Rules { filter: &NONE, reward: &REWARD, advantage: &by_grpo(&GRPO), objective: &PPO };
     let replayed = replay(&text, &rules).unwrap();
     assert_eq!(replay(&backwards.join("\n"), &rules).unwrap(), replayed);
     assert_eq!(replayed.filter.kept, [0, 1, 2, 3, 9]);
@@ -225,7 +226,7 @@ fn json_is_of_the_promised_shape() {
     assert!(json.contains(verdict), "{json}");
     assert!(json.contains(r#""rows":[{"group":0,"member":0,"turns":[1,2],"mask":[0,0,0,0,0,0,0,0,0,0,0,0,1,1,1,0,"#));
     let entropy_unknown = episodes("clip-tc18").replace(r#""entropies":[0.5,0.5,0.5,0.5,0.5,0.5],"#, "");
-    let rules = Rules { filter: &NONE, advantage: &AdvantageConfig::Grpo(GRPO), objective: &PPO };
+    let rules = Rules { filter: &NONE, reward: &REWARD, advantage: &by_grpo(&GRPO), objective: &PPO };
     let json = replay(&entropy_unknown, &rules).unwrap().json();
     assert!(json.contains(r#""entropy":null,"value":null,"total":null"#), "{json}");
     assert!(json.contains(r#""score":null"#), "{json}");

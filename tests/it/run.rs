@@ -46,6 +46,16 @@ pub(crate) fn resolve(name: &str, overrides: &[&str]) -> Resolved {
     experiment::resolve(name, &latest(overrides), Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
+/// A run on the base with these nodes.
+pub(crate) fn resolve_nodes(body: &str, overrides: &[&str]) -> Resolved {
+    let project = tempfile::tempdir().unwrap();
+    std::fs::create_dir(project.path().join("experiments")).unwrap();
+    let text = format!("experiment \"x\" {{ extends \"base\"; {body} }}");
+    std::fs::write(project.path().join("experiments/x.kdl"), text).unwrap();
+    let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+    experiment::resolve("x", &overrides, project.path()).unwrap()
+}
+
 /// Of overrides of one name the last.
 pub(crate) fn latest(overrides: &[&str]) -> Vec<String> {
     let name_of = |text: &str| text.split('=').next().map(str::to_owned);
@@ -227,13 +237,31 @@ fn training_moves_the_policy_to_the_better_arm_and_the_records_say_so() {
 }
 
 #[test]
+fn remax_plays_a_greedy_episode_of_each_group() {
+    let resolved = resolve("bandit", &[&SMALL[..], &["advantage=remax"]].concat());
+    let chat = Chat::new(&Characters, true).unwrap();
+    let mut learner = Choice::new();
+    let learners = &mut Learners::alone(&mut learner);
+    let step = train_step(&resolved.config, &chat, learners, 1, 1.0, &mut 0.0, &mut Timings::new());
+    let (record, groups) = step.unwrap();
+    assert!(record.advantage.is_some() && record.reward.is_none());
+    for group in &groups {
+        // This learner answers by its draws at any temperature, and those are the first member's.
+        let first = Some(group.members[0].score());
+        assert!(group.members.iter().all(|member| member.baseline == first), "{group:?}");
+    }
+}
+
+#[test]
 fn log_probs_that_do_not_repeat_end_the_run() {
     let resolved = resolve("bandit", &SMALL);
     let chat = Chat::new(&Characters, true).unwrap();
     let mut learner = Choice { lie: 2e-4, ..Choice::new() };
     let mut timings = Timings::new();
-    let error =
-        train_step(&resolved.config, &chat, &mut Learners::alone(&mut learner), 1, 1.0, &mut timings).unwrap_err();
+    let mut step = |learners: &mut Learners<'_>| {
+        train_step(&resolved.config, &chat, learners, 1, 1.0, &mut 0.0, &mut timings).unwrap_err()
+    };
+    let error = step(&mut Learners::alone(&mut learner));
     assert!(error.contains("sampling and training disagree"), "{error}");
     assert_eq!(learner.theta, 0.0, "nothing was learnt from it");
 }
@@ -315,7 +343,8 @@ fn one_wrong_value_in_the_cache_ends_the_run() {
         Transformer::new(weights, policy::device("cpu").unwrap(), 1)
     };
     let step = |learner: &mut dyn Learner| {
-        train_step(&resolved.config, &chat, &mut Learners::alone(learner), 1, 1.0, &mut Timings::new())
+        let learners = &mut Learners::alone(learner);
+        train_step(&resolved.config, &chat, learners, 1, 1.0, &mut 0.0, &mut Timings::new())
     };
     let (record, _) = step(&mut learner()).unwrap();
     assert_eq!(record.rollout.unwrap().logprob_mismatch_max, 0.0);

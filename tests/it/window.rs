@@ -270,7 +270,7 @@ fn step(config: &ResolvedConfig, threads: usize) -> (starpo::train::StepRecord, 
     let chat = Chat::new(&tokenizer, true).unwrap();
     let mut learner = learner(&tokenizer, threads);
     let learners = &mut Learners::alone(&mut learner);
-    let (record, groups) = train_step(config, &chat, learners, 1, 1.0, &mut Timings::new()).unwrap();
+    let (record, groups) = train_step(config, &chat, learners, 1, 1.0, &mut 0.0, &mut Timings::new()).unwrap();
     let lines = episode::lines(1, Window::of(&config.rollout.window), &groups, &TurnMetrics::new());
     (record, lines, learners.save())
 }

@@ -2,26 +2,16 @@
 //! environment in a run.
 
 use super::{SPLITS, certain, dynamics, expert_play};
-use crate::run::Characters;
+use crate::run::{Characters, resolve_nodes as run};
 use starpo::chat::Chat;
 use starpo::env::EnvConfig;
-use starpo::experiment::{self, EMBEDDED, ModelConfig, Resolved, RolloutConfig};
+use starpo::experiment::{EMBEDDED, ModelConfig, RolloutConfig};
 use starpo::learners::Learners;
 use starpo::policy::{self, Expert, Shape, Tokenizer, Transformer, Voice, Weights};
 use starpo::record::Timings;
 use starpo::rollout::{self, Plan};
 use starpo::train::train_step;
 use starpo::trajectory::{End, Split};
-
-/// A run on the base with these nodes.
-fn run(body: &str, overrides: &[&str]) -> Resolved {
-    let project = tempfile::tempdir().unwrap();
-    std::fs::create_dir(project.path().join("experiments")).unwrap();
-    let text = format!("experiment \"x\" {{ extends \"base\"; {body} }}");
-    std::fs::write(project.path().join("experiments/x.kdl"), text).unwrap();
-    let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
-    experiment::resolve("x", &overrides, project.path()).unwrap()
-}
 
 fn parts() -> Vec<&'static str> {
     let name = |(path, _): &(&'static str, &str)| path.strip_prefix("configs/env/")?.strip_suffix(".kdl");
@@ -81,8 +71,16 @@ fn every_environment_trains_three_steps() {
         let weights = Weights::random(shape, 0.5, 1).unwrap();
         let mut learner = Transformer::new(weights, policy::device("cpu").unwrap(), 1);
         for step in 1..=3 {
-            let (record, _) =
-                train_step(&config, &chat, &mut Learners::alone(&mut learner), step, 1.0, &mut Timings::new()).unwrap();
+            let (record, _) = train_step(
+                &config,
+                &chat,
+                &mut Learners::alone(&mut learner),
+                step,
+                1.0,
+                &mut 0.0,
+                &mut Timings::new(),
+            )
+            .unwrap();
             assert_eq!(record.rollout.unwrap().logprob_mismatch_max, 0.0, "{name}");
         }
     }
