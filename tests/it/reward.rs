@@ -130,7 +130,7 @@ fn b4_kl_in_the_reward() {
     // Its fourth token is masked; ours has no place there.
     close(&kl("reward.kl=fixed reward.kl.coef=0.05"), &[-0.01, 0.005, 1.025], 1e-7);
     close(&kl("reward.kl=fixed reward.kl.coef=0.05 reward.kl.estimator=abs"), &[-0.01, -0.005, 0.975], 1e-7);
-    close(&kl("reward.kl=adaptive kl.coef=0.05"), &[-0.01, 0.005, 1.025], 1e-7);
+    close(&kl("reward.kl=adaptive reward.kl.coef=0.05"), &[-0.01, 0.005, 1.025], 1e-7);
     // The estimators see the score less the KL: 1 + 0.05 · 0.4.
     let replayed =
         replayed(&episodes("kl-b4"), "reward.kl=fixed reward.kl.coef=0.05 advantage=grpo lone=raw std=false").unwrap();
