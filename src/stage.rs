@@ -75,10 +75,22 @@ pub enum StageError {
     Restore { run: String, step: usize, reason: String },
 }
 
+/// How the last step of a drive ended.
+enum Last {
+    /// The run is over, with these final metrics.
+    Done {
+        step: usize,
+        metrics: Value,
+        stop: Option<String>,
+        best: Option<usize>,
+    },
+    Signal(i32),
+}
+
 /// Runs `stage` from the attempt's checkpoint to its end, or to a signal.
 ///
 /// # Errors
-/// A step that cannot go on (the run is then `failed`), a checkpoint that does not fit, the disk's.
+/// A step that cannot go on, a checkpoint that does not fit, the disk's. The run is then `failed`, with the reason.
 pub fn drive(
     stage: &mut dyn Stage,
     begun: Begun,
@@ -90,34 +102,53 @@ pub fn drive(
         tracing::warn!("{warning}");
         progress.message(warning);
     }
-    let run = attempt.path().display().to_string();
-    let mut timings = Timings::new();
-    let (mut next, mut best) = (0, None);
-    if let Some(checkpoint) = checkpoint {
-        let step = checkpoint.step;
-        if let Err(reason) = stage.restore(&checkpoint.files, &checkpoint.counters["stage"]) {
-            attempt.fail(&reason)?;
-            return Err(StageError::Restore { run, step, reason });
+    match steps(stage, &attempt, checkpoint, execution, progress) {
+        Ok(Last::Done { step, metrics, stop, best }) => {
+            Ok(Ended::Done { digest: attempt.finish(step, &metrics, stop.as_deref(), best)? })
         }
-        progress.message(&format!("goes on after step {step}"));
+        Ok(Last::Signal(signal)) => {
+            attempt.interrupt(&format!("signal {signal}"))?;
+            Ok(Ended::Interrupted(signal))
+        }
+        Err(error) => {
+            let reason = match &error {
+                StageError::Step { reason, .. } | StageError::Restore { reason, .. } => reason.clone(),
+                StageError::Run(error) => error.to_string(),
+            };
+            // Where the lease is lost or the disk is full this fails too: the run then resumes as after a kill.
+            let _ = attempt.fail(&reason);
+            Err(error)
+        }
+    }
+}
+
+fn steps(
+    stage: &mut dyn Stage,
+    attempt: &Attempt,
+    checkpoint: Option<Checkpoint>,
+    execution: &ExecutionConfig,
+    progress: &Progress,
+) -> Result<Last, StageError> {
+    let run = || attempt.path().display().to_string();
+    let mut timings = Timings::new();
+    let (mut step, mut best) = (0, None);
+    if let Some(checkpoint) = checkpoint {
+        step = checkpoint.step;
         let counters = &checkpoint.counters;
+        let fits = stage.restore(&checkpoint.files, &counters["stage"]);
+        fits.map_err(|reason| StageError::Restore { run: run(), step, reason })?;
+        progress.message(&format!("goes on after step {step}"));
         best = Best::read(counters);
         if is_last(stage, &checkpoint) {
-            let (stop, best) = (counters["stop"].as_str(), best.map(|best| best.step));
-            return Ok(Ended::Done { digest: attempt.finish(step, &counters["metrics"], stop, best)? });
+            let (metrics, stop) = (counters["metrics"].clone(), counters["stop"].as_str().map(str::to_owned));
+            return Ok(Last::Done { step, metrics, stop, best: best.map(|best| best.step) });
         }
-        next = step + 1;
+        step += 1;
     }
     loop {
-        let step = next;
-        let report = match stage.step(step, &mut timings) {
-            Ok(report) => report,
-            Err(reason) => {
-                attempt.fail(&reason)?;
-                return Err(StageError::Step { run, step, reason });
-            }
-        };
-        write(&attempt, step, &report)?;
+        let report = stage.step(step, &mut timings);
+        let report = report.map_err(|reason| StageError::Step { run: run(), step, reason })?;
+        write(attempt, step, &report)?;
         progress.step(step, &report.view, timings.seconds_left(stage.steps().saturating_sub(step)));
         if let Some(message) = &report.message {
             progress.message(message);
@@ -138,14 +169,12 @@ pub fn drive(
         }
         attempt.append_timings(&timings.end_step(step))?;
         if last {
-            let digest = attempt.finish(step, &report.metrics, report.stop.as_deref(), pinned)?;
-            return Ok(Ended::Done { digest });
+            return Ok(Last::Done { step, metrics: report.metrics, stop: report.stop, best: pinned });
         }
         if let Some(signal) = signal {
-            attempt.interrupt(&format!("signal {signal}"))?;
-            return Ok(Ended::Interrupted(signal));
+            return Ok(Last::Signal(signal));
         }
-        next += 1;
+        step += 1;
     }
 }
 

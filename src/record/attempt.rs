@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::record::checkpoint::{self, Checkpoint};
+use crate::record::checkpoint::{self, Checkpoint, Found};
 use crate::record::fields::Fields;
 use crate::record::lease::{self, Lease};
 use crate::record::state::{State, Status};
@@ -67,10 +67,22 @@ impl Attempt {
         let attempt = Self { run: run.clone(), lease, number, description };
         disk.replace(&attempt.described_in(), attempt.description.to_string().as_bytes())?;
         run.set_status(&Status { state: State::Running, attempt: number })?;
-        checkpoint::remove_drafts(disk, run.path())?;
-        let found = checkpoint::latest(disk, run.path())?;
-        attempt.cut_back(found.checkpoint.as_ref())?;
-        Ok(Begun { attempt, checkpoint: found.checkpoint, warnings: found.warnings })
+        match attempt.clean_up() {
+            Ok(found) => Ok(Begun { attempt, checkpoint: found.checkpoint, warnings: found.warnings }),
+            Err(error) => {
+                let _ = attempt.fail(&error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// The newest checkpoint, with what was written after it removed.
+    fn clean_up(&self) -> Result<Found> {
+        let disk = &self.run.disk;
+        checkpoint::remove_drafts(disk, self.path())?;
+        let found = checkpoint::latest(disk, self.path())?;
+        self.cut_back(found.checkpoint.as_ref())?;
+        Ok(found)
     }
 
     /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files.

@@ -11,7 +11,7 @@ use starpo::policy::{
     self, Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session, Shape,
     Tokenizer, Transformer, Weights,
 };
-use starpo::record::{Disk, Facts, Progress, RunDir, Timings, reader};
+use starpo::record::{Disk, Facts, Progress, RunDir, State, Timings, reader};
 use starpo::rollout::{self, RolloutStats};
 use starpo::stage::{Ended, StageError, drive};
 use starpo::train::{Training, train_step};
@@ -234,6 +234,24 @@ fn training_moves_the_policy_to_the_better_arm_and_the_records_say_so() {
         assert!(line["update"]["ratio_gap"].as_f64().unwrap() < 1e-6);
     }
     assert!(lines[0]["eval"]["success"].is_f64() && lines[1]["eval"] == Value::Null && lines[40]["eval"].is_object());
+}
+
+/// What a full disk does, or a folder that is not one: the run says why it failed, and goes on once that is mended.
+#[test]
+fn a_record_that_cannot_be_written_fails_the_run_with_the_reason() {
+    let resolved = resolve("bandit", &SMALL);
+    let [calm, runs] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let disk = Disk::default();
+    let name = resolved.id().to_string();
+    let run = RunDir::open_or_create(&disk, runs.path(), &name, &resolved.lock(), &resolved.canon).unwrap();
+    let blocked = run.path().join("evals");
+    std::fs::write(&blocked, "").unwrap();
+    let error = attempt(&disk, runs.path(), &resolved).unwrap_err().to_string();
+    let State::Failed(reason) = run.status().unwrap().state else { panic!("{:?}", run.status()) };
+    assert!(reason == error && reason.contains("evals"), "{reason}");
+    std::fs::remove_file(&blocked).unwrap();
+    let expected = attempt(&disk, calm.path(), &resolved).unwrap();
+    assert_eq!(attempt(&disk, runs.path(), &resolved).unwrap(), expected);
 }
 
 #[test]
