@@ -226,6 +226,8 @@ impl Attempt {
     /// # Errors
     /// The system's; [`RunError::LeaseLost`].
     pub fn fail(self, reason: &str) -> Result<()> {
+        // Where the disk is full, what is half written makes room for the reason.
+        let _ = checkpoint::remove_drafts(&self.run.disk, self.path());
         self.end(State::Failed(reason.to_owned()), reason)
     }
 
