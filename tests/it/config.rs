@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use starpo::config::tree::spots;
 use starpo::config::{Diagnostics, Reader};
-use starpo::experiment::{self, EMBEDDED, Resolved};
+use starpo::experiment::{self, EMBEDDED, FIELDS, Resolved};
 
 use crate::golden;
 
@@ -194,4 +195,22 @@ fn overrides() {
     let run = sokoban(&["action-separator=a=b,c", "device=cpu"]);
     assert_eq!(run.config.rollout.action_separator, "a=b,c");
     assert_eq!(sokoban(&["task=frozen-lake"]).config.task[0].env.name(), "frozen-lake");
+}
+
+#[test]
+fn every_value_explains_itself_and_every_rule_names_its_source() {
+    for spot in spots(FIELDS, &sokoban(&["top_p=0.9"]).tree) {
+        let path: Vec<&str> = spot.path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
+        let found = experiment::explain(&path.join("."), root()).unwrap();
+        assert!(found.iter().all(|explained| !explained.field.doc.trim().is_empty()), "{}", spot.path);
+    }
+    for family in ["filter", "advantage", "objective"] {
+        let [explained] = &experiment::explain(family, root()).unwrap()[..] else { panic!("{family} is one value") };
+        for (name, doc) in explained.choices().filter(|(name, _)| *name != "none") {
+            assert!(
+                ["arXiv:", "VAGEN", "Williams"].iter().any(|source| doc.contains(source)),
+                "{family} {name}: {doc}"
+            );
+        }
+    }
 }
