@@ -108,6 +108,12 @@ impl AdvantageConfig {
         matches!(self.estimator, Estimator::Gae(_) | Estimator::BiLevelGae(_))
     }
 
+    /// Whether it matters on which token of a row a score stands.
+    #[must_use]
+    pub fn reads_tokens(&self) -> bool {
+        self.needs_values() || matches!(self.estimator, Estimator::ReinforcePp(_) | Estimator::Remax(_))
+    }
+
     /// Whether members must have the score of a greedy episode.
     #[must_use]
     pub fn needs_baseline(&self) -> bool {

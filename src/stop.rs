@@ -68,17 +68,19 @@ impl StopConfig {
         }
     }
 
-    /// What makes this stop meaningless, and what to do, for a person; `evaluates`: whether the run has evaluations.
+    /// What makes this stop meaningless, and what to do, for a person; `absent`: parts of records that this run never
+    /// has, each with the value that says so.
     #[must_use]
-    pub fn objection(&self, evaluates: bool) -> Option<(String, String)> {
-        let looks_at_eval = match self {
-            StopConfig::SpreadCollapse(_) => false,
-            StopConfig::ValidationFloor(_) => true,
-            StopConfig::Rule(rule) => rule.part() == "eval",
+    pub fn objection(&self, absent: &[(&str, &str)]) -> Option<(String, String)> {
+        let path = match self {
+            StopConfig::SpreadCollapse(_) => "rollout.reward_std",
+            StopConfig::ValidationFloor(_) => "eval.success",
+            StopConfig::Rule(rule) => &rule.when,
         };
-        if looks_at_eval && !evaluates {
-            let what = format!("stop \"{}\" looks at evaluations, and eval.tasks is 0", self.name());
-            return Some((what, "evaluate some tasks, or leave the stop out".to_owned()));
+        let below = |part: &str| path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        if let Some((part, value)) = absent.iter().find(|(part, _)| below(part)) {
+            let what = format!("stop \"{}\" looks at `{path}`, and with {value} no record has `{part}`", self.name());
+            return Some((what, "change that value, or leave the stop out".to_owned()));
         }
         if let StopConfig::Rule(rule) = self { rule.objection() } else { None }
     }

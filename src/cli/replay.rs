@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{CliError, Common, root, say};
-use crate::experiment;
+use crate::chat::Mask;
+use crate::config::tree::spots;
+use crate::experiment::{self, FIELDS, Resolved};
 use crate::record::{Disk, reader};
 use crate::replay::{Rules, replay};
 
@@ -29,6 +31,7 @@ impl Replay {
         let text =
             reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
         let config = &resolved.config;
+        check(&resolved)?;
         let rules = Rules {
             filter: &config.filter,
             reward: &config.reward,
@@ -40,4 +43,32 @@ impl Replay {
         say(if common.json { replayed.json() } else { replayed.table() }.trim_end());
         Ok(())
     }
+}
+
+/// What replay looks at; the window is the file's.
+const READ: [&str; 5] = ["reward", "filter", "advantage", "objective", "rollout.window"];
+
+/// Refuses what was asked for and would change nothing, and what recorded episodes cannot tell.
+fn check(resolved: &Resolved) -> Result<(), CliError> {
+    let usage = |message: String, help: &str| Err(CliError::Usage { message, help: Some(help.to_owned()) });
+    let unread = spots(FIELDS, &resolved.tree).into_iter().find(|spot| {
+        let typed = spot.tree.is_some_and(|tree| tree.origin().starts_with("override"));
+        typed && !READ.iter().any(|read| spot.path == *read || spot.path.starts_with(&format!("{read}.")))
+    });
+    if let Some(spot) = unread {
+        let help = "replay reads reward, filter, advantage and objective; the rest is as it was recorded";
+        return usage(format!("`{}` changes nothing in a replay", spot.path), help);
+    }
+    if resolved.config.rollout.mask != Mask::Sampled {
+        let message = format!("rollout.mask \"{}\" cannot be replayed", resolved.config.rollout.mask.name());
+        return usage(message, "episodes are recorded with the tokens that were sampled alone");
+    }
+    if resolved.config.filter.rounds() > 1 {
+        let help = "take filter.empty=skip, which filters all groups of the file at once";
+        return usage(
+            "filter.empty \"refill\" filters each round on its own, and a file does not part them".into(),
+            help,
+        );
+    }
+    Ok(())
 }

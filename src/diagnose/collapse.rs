@@ -51,9 +51,8 @@ pub struct Collapse {
     pub valid_thinking: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regime: Option<Regime>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// None where fewer than two prompts differ, or the family is left out.
     pub first_turn: Option<Family>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<Family>,
 }
 

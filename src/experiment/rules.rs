@@ -23,11 +23,12 @@ pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic
         rules.demand(false, "filter", &objection, "choose another score or mass, or larger groups");
     }
     for (index, stop) in config.stop.iter().enumerate() {
-        if let Some((objection, help)) = stop.objection(config.eval.tasks > 0) {
+        if let Some((objection, help)) = stop.objection(&absent(config)) {
             rules.demand(false, &format!("stop.{index}"), &objection, &help);
         }
     }
     rules.critic(config);
+    rules.turn_scores(config);
     if let Buckets::Edges(Edges { edges }) = &config.gradients.buckets
         && !edges.is_sorted_by(|low, high| low < high)
     {
@@ -42,6 +43,22 @@ pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic
         }
     }
     rules.found
+}
+
+/// Parts of records that a run never has, each with the value that says so.
+fn absent(config: &ResolvedConfig) -> Vec<(&'static str, &'static str)> {
+    let parts = [
+        (config.eval.tasks == 0, "eval", "eval.tasks 0"),
+        (!config.rollout.think, "collapse", "rollout.think #false"),
+        (config.collapse.every == 0, "collapse", "collapse.every 0"),
+        (config.collapse.first_turn == 0, "collapse.first_turn", "collapse.first-turn 0"),
+        (config.collapse.trajectory == 0, "collapse.trajectory", "collapse.trajectory 0"),
+        (config.gradients.every == 0, "gradients", "gradients.every 0"),
+        (matches!(config.critic, CriticConfig::None(_)), "critic", "critic \"none\""),
+        (!config.reward.needs_reference(), "reward", "reward.kl \"none\""),
+        (!config.needs_reference(), "update.reference_kl", "objective.kl.coef 0"),
+    ];
+    parts.into_iter().filter(|(absent, ..)| *absent).map(|(_, part, value)| (part, value)).collect()
 }
 
 /// Names that directories beside the runs bear.
@@ -145,6 +162,17 @@ impl<'t> Rules<'t> {
         }
     }
 
+    /// Where rewards stand matters only to estimators that look at more than an episode's score.
+    fn turn_scores(&mut self, config: &ResolvedConfig) {
+        let by_row = self.name("advantage.unit") == Some("row") && !config.rollout.window.appends();
+        let estimator = config.advantage.estimator.name();
+        let message = format!("advantage \"{estimator}\" credits episodes whole: it never sees the scores of turns");
+        let help =
+            "take reward.turn-scores #false, an estimator of tokens such as \"gae\", or unit \"row\" in a window";
+        let seen = !config.reward.turn_scores || by_row || config.advantage.reads_tokens();
+        self.demand(seen, "reward.turn-scores", &message, help);
+    }
+
     fn log(&mut self) {
         let Some(filter) = self.name("execution.log") else { return };
         if let Err(error) = tracing_subscriber::EnvFilter::try_new(filter) {
@@ -161,6 +189,11 @@ impl<'t> Rules<'t> {
     }
 
     fn rollout(&mut self) {
+        let separator = self.name("rollout.action-separator").unwrap_or("||");
+        let message = format!("actions cannot stand apart by \"{separator}\"");
+        let help = "take a text such as `||` that no action is written with, and no tag";
+        let sound = !separator.trim().is_empty() && !separator.contains(['<', '>']);
+        self.demand(sound, "rollout.action-separator", &message, help);
         let all = ["rollout.max-response-tokens", "rollout.max-context-tokens"].map(|path| self.int(path));
         let [Some(response), Some(context)] = all else { return };
         let message = format!("a response of {response} tokens leaves no room for a prompt in a context of {context}");

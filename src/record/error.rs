@@ -57,7 +57,7 @@ pub enum RunError {
     Unknown { name: String, runs: PathBuf },
 
     /// More than one run of that name.
-    #[error("{name} could be any of: {}", candidates.join(", "))]
+    #[error("{name} could be any of: {}", some(candidates))]
     #[diagnostic(help("give more of the name"))]
     Ambiguous { name: String, candidates: Vec<String> },
 }
@@ -77,6 +77,16 @@ impl RunError {
             Self::Io { .. } | Self::Clash { .. } | Self::Corrupt { .. } => 1,
         }
     }
+}
+
+/// The first few of a list, and how many more there are.
+fn some(candidates: &[String]) -> String {
+    let shown = candidates.len().min(8);
+    let more = match candidates.len() - shown {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", candidates[..shown].join(", "))
 }
 
 /// The system's words without its error number.

@@ -7,10 +7,12 @@ use crate::config::{section, variants};
 
 /// The parts of a record that hold metrics. Not every record has all of them: an update needs a group to learn from,
 /// and evaluations and diagnoses come now and then.
-pub const PARTS: &[&str] = &["rollout", "filter", "advantage", "update", "collapse", "eval"];
+pub const PARTS: &[&str] =
+    &["rollout", "collapse", "filter", "reward", "advantage", "gradients", "critic", "update", "eval"];
 
 section! {
-    /// Acts once a metric has been beyond a bound in so many consecutive records that have it.
+    /// Acts once a metric has been beyond a bound in so many consecutive records, from the first training step on, that
+    /// have it.
     pub struct Rule epoch 1 {
         /// The metric's path in the records, such as `collapse.first_turn.mi`.
         pub when: String,
@@ -48,6 +50,9 @@ section! {
 
 impl Rule {
     pub(super) fn feed(&self, memory: &mut Memory, record: &Value) -> Result<Option<Action>, String> {
+        if record["step"] == 0 {
+            return Ok(None);
+        }
         let Some(value) = metric(record, &self.when)? else { return Ok(None) };
         let met = self.below.is_some_and(|bound| value < bound) || self.above.is_some_and(|bound| value > bound);
         Ok(memory.count(met, self.r#for).then(|| match &self.action {
@@ -65,7 +70,7 @@ impl Rule {
     }
 
     /// The part of a record that the metric is in.
-    pub(super) fn part(&self) -> &str {
+    fn part(&self) -> &str {
         self.when.split('.').next().unwrap_or_default()
     }
 
@@ -73,6 +78,10 @@ impl Rule {
         if self.below.is_some() == self.above.is_some() {
             let what = "a rule has one bound, `below` or `above`";
             return Some((what.to_owned(), "for both sides, make two rules".to_owned()));
+        }
+        if self.part() == "gradients" && !self.when.starts_with("gradients.all.") {
+            let help = "buckets come and go with the groups kept: take gradients.all".to_owned();
+            return Some((format!("`{}` is not in every record of gradients", self.when), help));
         }
         if PARTS.contains(&self.part()) && self.when.contains('.') {
             return None;

@@ -119,12 +119,13 @@ fn errors_are_documents_with_a_place() {
 #[test]
 fn values_explain_themselves() {
     let folder = tempfile::tempdir().unwrap();
-    let asked: [&[&str]; 5] = [
+    let asked: [&[&str]; 6] = [
         &["filter", "sokoban"],
         &["filter.value", "sokoban", "top_p=0.5"],
         &["task.size", "frozen-lake"],
         &["sampling.temperature", "sokoban"],
         &["execution.threads"],
+        &["task.0.size.1", "sokoban"],
     ];
     let answers = asked.map(|words| {
         let output = starpo(folder.path(), &[&["explain"], words].concat());
@@ -150,4 +151,23 @@ fn two_runs_say_what_they_differ_in() {
     assert_eq!(line("seed").split_whitespace().collect::<Vec<_>>(), ["seed", "u64", "1", "u64", "2"], "{answer}");
     assert_eq!(line("filter.value").split_whitespace().collect::<Vec<_>>(), ["filter.value", "-", "f64", "9e-1"]);
     assert!(line("warm-start").contains("variant none"), "{answer}");
+}
+
+#[test]
+fn a_replay_refuses_what_it_would_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("e.jsonl"), include_str!("../../golden/episodes/mask-t13.jsonl")).unwrap();
+    let refused = |word: &str| {
+        let output = starpo(folder.path(), &["replay", "e.jsonl", word]);
+        assert_eq!(output.status.code(), Some(2), "{word}");
+        text(&output.stderr).to_owned()
+    };
+    assert!(refused("update.epochs=2").contains("`update.epochs` changes nothing in a replay"));
+    assert!(refused("rollout.think=false").contains("`rollout.think` changes nothing"));
+    let words =
+        ["replay", "e.jsonl", "filter=top-k", "filter.value=0.25", "advantage=gigpo", "advantage.mode=mean-std"];
+    let output = starpo(folder.path(), &[&words[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let refill = starpo(folder.path(), &["replay", "e.jsonl", "filter=equal-rewards", "filter.empty=refill"]);
+    assert!(text(&refill.stderr).contains("filters each round on its own"), "{}", text(&refill.stderr));
 }

@@ -100,6 +100,9 @@ fn a_metric_that_is_not_there_is_an_error_with_the_names_of_those_that_are() {
     assert_eq!(metric(&record, "rollout.turn.mean").unwrap(), Some(1.0));
     assert_eq!(metric(&record, "rollout.entropy").unwrap(), None);
     assert_eq!(metric(&record, "eval.success").unwrap(), None);
+    // Thoughts that are all alike, or all missing, leave nothing to measure: no reason to fail.
+    let mute = json!({ "step": 2, "collapse": { "valid_thinking": 0.0, "first_turn": null } });
+    assert_eq!(metric(&mute, "collapse.first_turn.mi").unwrap(), None);
     let names = "it has rollout.success, rollout.entropy, rollout.turn.mean";
     for path in ["rollout.succes", "rollout.turn", "rollout.success.mean", "rollout"] {
         let error = Stops::new(&[StopConfig::Rule(rule(path, Some(1.0), None, 1))], 0).feed(&record).unwrap_err();

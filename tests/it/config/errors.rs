@@ -154,6 +154,8 @@ task \"sokoban\" { symbols \"#\" \"#\" }";
 task \"ez-points\" { target 100 }";
     shows("rule-tasks", &["rule"; 2], body(file, &[]));
     shows("rule-edges", &["rule"], body("gradients { buckets \"edges\" { edges 0.5 0.5 } }", &[]));
+    shows("rule-turn-scores-unseen", &["rule"], body("reward { turn-scores #true }", &[]));
+    shows("rule-separator", &["rule"], body("rollout { action-separator \" \" }", &[]));
     shows("rule-critic", &["rule"], body("advantage \"gae\"", &[]));
     shows("rule-critic-idle", &["rule"], body("critic \"own\"", &[]));
     shows("rule-penalty", &["rule"], body("reward { penalty-to \"row\" }", &[]));

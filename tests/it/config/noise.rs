@@ -93,7 +93,7 @@ proptest! {
     ) {
         let typed = [
             format!("rollout.system={text}"),
-            format!("action-separator={text}"),
+            format!("action-separator=|{}", text.replace(['<', '>'], "")),
             format!("format-penalty={penalty:e}"),
             format!("update.learning-rate={rate}"),
             format!("seed={seed}"),
