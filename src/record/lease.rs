@@ -17,6 +17,8 @@ use crate::record::{Disk, RunError};
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// A process on another host that gave no sign for so many seconds is taken for dead.
 pub const SILENCE: u64 = 60;
+/// How often a lock of nobody is tried again, every ten milliseconds.
+const PATIENCE: u32 = 100;
 
 /// Who holds a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,9 +104,9 @@ impl Lease {
     /// [`RunError::RunningElsewhere`] if a live process holds it; the system's.
     pub fn take(disk: &Disk, run: &Path) -> Result<Self, RunError> {
         let path = run.join("lease");
-        let Some(mut file) = disk.lock(&path)? else {
+        let Some(mut file) = lock(disk, run)? else {
             let holder = disk.find_text(&path)?.and_then(|text| Holder::parse(&text));
-            // The lock was there before its holder could write who it is.
+            // A holder that has not written who it is after all this time.
             return Err(elsewhere(run, holder.unwrap_or_else(|| Holder { pid: 0, ..Holder::this_process() })));
         };
         if let Some(holder) = Holder::parse(&file.read()?).filter(Holder::is_alive) {
@@ -143,6 +145,21 @@ impl Drop for Lease {
         // A thread that panicked leaves a lease that ends with this process.
         let _ = self.heart.take().map(JoinHandle::join);
     }
+}
+
+/// The locked file of the lease, or None if somebody holds it. A lock of nobody who is alive is waited for: its holder
+/// is about to write who it is, or is gone, and a process that it was just starting has not closed the file yet.
+fn lock(disk: &Disk, run: &Path) -> Result<Option<LockedFile>, RunError> {
+    for _ in 0..PATIENCE {
+        if let Some(file) = disk.lock(&run.join("lease"))? {
+            return Ok(Some(file));
+        }
+        if Holder::of(disk, run)?.is_some() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(None)
 }
 
 /// One sign of life; `lost` is set if the file names somebody else by now.

@@ -275,6 +275,20 @@ fn a_kill_at_any_change_leaves_a_run_that_ends_the_same() {
 }
 
 #[test]
+fn a_lock_of_nobody_is_waited_for() {
+    let (disk, runs) = (Disk::default(), folder());
+    let dir = open(&disk, runs.path()).unwrap();
+    let lease = fs::File::create(dir.path().join("lease")).unwrap();
+    lease.lock().unwrap();
+    let held = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(lease);
+    });
+    assert!(dir.begin(&facts()).unwrap().is_some());
+    held.join().unwrap();
+}
+
+#[test]
 fn fresh_moves_the_old_run_aside_unless_it_runs() {
     let (disk, runs) = (Disk::default(), folder());
     assert_eq!(RunDir::set_aside(&disk, runs.path(), NAME).unwrap(), None);
