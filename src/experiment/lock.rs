@@ -6,7 +6,7 @@ use std::io;
 use kdl::KdlNode;
 
 use super::FIELDS;
-use super::resolve::{Resolved, finish};
+use super::resolve::{Resolved, finish, sound};
 use crate::config::show::{kdl, quoted};
 use crate::config::tree::{Form, spots};
 use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Source, Top, Value};
@@ -98,7 +98,7 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
     let overrides: Vec<String> = named("override").filter_map(first_text).map(str::to_owned).collect();
     let mut resolved = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs)?;
     resolved.name = Some(argument("experiment")?.to_owned());
-    let run = finish(resolved, &overrides)?;
+    let run = sound(finish(resolved, &overrides), [])?;
     let key = argument("key")?;
     if run.key.to_string() != key {
         let message = format!("the lock's key is {key}, this program computes {}", run.key);

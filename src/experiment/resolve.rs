@@ -42,8 +42,8 @@ pub fn resolve(name_or_path: &str, overrides: &[String], root: &Path) -> Result<
 pub fn resolve_with(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
     let resolved = resolve_values(name_or_path, overrides, reader)?;
     let task = rules::no_task(&resolved.tree);
-    Diagnostics::check(rules::objections(&resolved.tree, &resolved.config).into_iter().chain(task).collect())?;
-    Ok(resolved)
+    let objections = rules::objections(&resolved.tree, &resolved.config);
+    sound(resolved, objections.into_iter().chain(task))
 }
 
 /// Whether `name_or_path` says an experiment.
@@ -60,10 +60,11 @@ pub fn exists(name_or_path: &str, root: &Path) -> bool {
 /// Every mistake in the documents and in the overrides.
 pub fn resolve_rules(name_or_path: Option<&str>, overrides: &[String], root: &Path) -> Result<Resolved, Diagnostics> {
     let reader = Outside::new(root);
-    match name_or_path {
-        Some(name) => resolve_values(name, overrides, &reader),
+    let values = match name_or_path {
+        Some(name) => resolve_values(name, overrides, &reader)?,
         None => finish(config::resolve(FIELDS, &Top::Part("configs/base.kdl"), overrides, &reader)?, overrides),
-    }
+    };
+    sound(values, [])
 }
 
 fn resolve_values(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
@@ -77,17 +78,23 @@ fn resolve_values(name_or_path: &str, overrides: &[String], reader: &dyn Reader)
         }
         path
     };
-    finish(config::resolve(FIELDS, &Top::Experiment(&path), overrides, reader)?, overrides)
+    Ok(finish(config::resolve(FIELDS, &Top::Experiment(&path), overrides, reader)?, overrides))
 }
 
+/// Holds values against the rules between them.
+///
 /// # Errors
-/// Rules that the values break.
-pub(super) fn finish(resolved: config::Resolved, overrides: &[String]) -> Result<Resolved, Diagnostics> {
+/// The rules that they break, and `more`.
+pub(super) fn sound(resolved: Resolved, more: impl IntoIterator<Item = Diagnostic>) -> Result<Resolved, Diagnostics> {
+    let broken = rules::broken(&resolved.tree).into_iter().chain(rules::reserved(&resolved.name));
+    Diagnostics::check(broken.chain(more).collect())?;
+    Ok(resolved)
+}
+
+pub(super) fn finish(resolved: config::Resolved, overrides: &[String]) -> Resolved {
     let config::Resolved { name, body, short_names } = resolved;
-    let reserved = name.as_deref().and_then(rules::reserved);
-    Diagnostics::check(rules::broken(&body).into_iter().chain(reserved).collect())?;
     let canon = config::canonical(FIELDS, &body, COMPONENTS);
-    Ok(Resolved {
+    Resolved {
         name: name.unwrap_or_else(|| "base".to_owned()),
         config: ResolvedConfig::decode_fields(&tree::values(&body)),
         key: Key::of(&canon),
@@ -95,7 +102,7 @@ pub(super) fn finish(resolved: config::Resolved, overrides: &[String]) -> Result
         short_names,
         overrides: overrides.to_vec(),
         canon,
-    })
+    }
 }
 
 impl Resolved {

@@ -159,7 +159,7 @@ task \"ez-points\" { target 100 }";
     shows("rule-critic", &["rule"], body("advantage \"gae\"", &[]));
     shows("rule-critic-idle", &["rule"], body("critic \"own\"", &[]));
     shows("rule-penalty", &["rule"], body("reward { penalty-to \"row\" }", &[]));
-    shows("rule-turn-scores", &["rule"], body("reward { turn-scores #true; normalise \"mean\" }", &[]));
+    shows("rule-turn-scores", &["rule"; 2], body("reward { turn-scores #true; normalise \"mean\" }", &[]));
     shows("rule-remax", &["rule"], body("", &["advantage=remax", "reward.normalise=mean-std"]));
     shows("rule-filter", &["rule"], body("", &["filter=top-p", "rollout.group-size=1"]));
     shows("rule-filter-lone", &["rule"], body("filter \"equal-rewards\"", &["rollout.group-size=1"]));
