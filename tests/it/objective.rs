@@ -149,6 +149,18 @@ fn b5_value_clip() {
     assert!(square(Some(0.5), f64::NAN, 0.0, 1.0).derivative.is_nan());
 }
 
+/// The rollout correction of B5 is not built: old log-probs are the sampler's own, to the bit.
+#[test]
+fn b5_softmax() {
+    let token = |temperature: f32| {
+        let logits = [2.0, 1.0, 0.0, -1.0].map(|logit: f32| logit / temperature);
+        let scores = starpo_kernels::selective_log_softmax::forward(&logits, 4, &[0]);
+        [f64::from(scores[0]), f64::from(scores[1])]
+    };
+    close(&token(1.0), &[-0.440_189_699, 0.947_536_964], 1e-6);
+    close(&token(0.4), &[-0.085_605_083, 0.308_714_787], 1e-6);
+}
+
 #[test]
 fn a_row_has_the_parts_for_which_it_has_numbers() {
     let whole = ObjectiveConfig { kl: KlConfig { coef: 0.5, estimator: KlEstimator::K2 }, ..PPO };
