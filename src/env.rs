@@ -15,6 +15,7 @@ pub mod grid;
 pub mod math;
 pub mod number_line;
 pub mod points24;
+mod rational;
 pub mod rubiks_cube;
 pub mod sokoban;
 pub mod sudoku;

@@ -9,6 +9,7 @@ mod solve;
 
 use std::sync::OnceLock;
 
+use super::rational::Rational;
 use super::{Advice, Episode, Outcome, Step};
 use crate::rng::Stream;
 use crate::trajectory::Split;
@@ -134,7 +135,7 @@ impl Writing {
     /// Whether the formula, now ended, makes the target out of all cards.
     fn solved(&self) -> bool {
         let written = self.formula.strip_suffix(&[Token::Equals]).unwrap_or(&self.formula);
-        self.left.is_empty() && value(written).is_some_and(|value| value == (self.rules.target as i64).into())
+        self.left.is_empty() && value(written).is_some_and(|value| value == Rational::whole(self.rules.target as u64))
     }
 
     fn token(&self, words: &str) -> Option<Token> {

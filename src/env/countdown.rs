@@ -8,11 +8,12 @@
 mod expression;
 mod solve;
 
+use super::rational::Rational;
 use super::{Advice, Environment, Episode, Outcome, Step};
 use crate::config::{Decode, Kind, Value, choice, section};
 use crate::rng::Stream;
 use crate::trajectory::Split;
-use expression::{Expression, Rational};
+use expression::Expression;
 use std::fmt;
 use std::sync::Arc;
 
@@ -145,7 +146,7 @@ impl Countdown {
     fn made(&self, stream: &mut Stream) -> Option<Puzzle> {
         let count = *stream.pick(&self.numbers);
         let nums: Vec<u32> = (0..count).map(|_| 1 + stream.below(self.high) as u32).collect();
-        let mut values: Vec<Rational> = nums.iter().map(|&number| Rational::from(number)).collect();
+        let mut values: Vec<Rational> = nums.iter().map(|&number| Rational::whole(number)).collect();
         while values.len() > 1 {
             let left = values.swap_remove(stream.below(values.len()));
             let right = values.swap_remove(stream.below(values.len()));
@@ -241,7 +242,7 @@ impl Episode for Play {
         let (mut used, mut given) = (expression.numbers(), self.puzzle.nums.clone());
         used.sort_unstable();
         given.sort_unstable();
-        let hit = expression.value() == Some(Rational::from(self.puzzle.target));
+        let hit = expression.value() == Some(Rational::whole(self.puzzle.target));
         let (reward, outcome) = match (used == given, hit) {
             (true, true) => (1.0, Outcome::Solved),
             (true, false) => (0.1, Outcome::Failed),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::env::rational::Rational;
+
 /// An operation on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::env) enum Operator {
@@ -14,41 +16,23 @@ pub(in crate::env) enum Operator {
 impl Operator {
     pub(in crate::env) const ALL: [Self; 4] = [Self::Add, Self::Subtract, Self::Multiply, Self::Divide];
 
-    /// None for a division by 0.
-    pub(super) fn apply(self, left: Fraction, right: Fraction) -> Option<Fraction> {
-        let (Fraction(a, b), Fraction(c, d)) = (left, right);
+    fn sign(self) -> char {
         match self {
-            Self::Add => Fraction::new(a * d + c * b, b * d),
-            Self::Subtract => Fraction::new(a * d - c * b, b * d),
-            Self::Multiply => Fraction::new(a * c, b * d),
-            Self::Divide => Fraction::new(a * d, b * c),
+            Self::Add => '+',
+            Self::Subtract => '-',
+            Self::Multiply => '*',
+            Self::Divide => '/',
         }
+    }
+
+    /// None for a division by 0.
+    pub(super) fn apply(self, left: Rational, right: Rational) -> Option<Rational> {
+        left.apply(self.sign(), right)
     }
 
     /// Whether it binds before addition and subtraction.
     pub(super) fn binds(self) -> bool {
         matches!(self, Self::Multiply | Self::Divide)
-    }
-}
-
-/// A numerator and a positive denominator, in lowest terms. Four numbers up to ten cannot leave i64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fraction(i64, i64);
-
-impl Fraction {
-    fn new(numerator: i64, denominator: i64) -> Option<Self> {
-        let (mut gcd, mut rest) = (numerator, denominator);
-        while rest != 0 {
-            (gcd, rest) = (rest, gcd % rest);
-        }
-        let divisor = gcd.abs() * denominator.signum();
-        (denominator != 0).then(|| Self(numerator / divisor, denominator / divisor))
-    }
-}
-
-impl From<i64> for Fraction {
-    fn from(whole: i64) -> Self {
-        Self(whole, 1)
     }
 }
 
@@ -86,10 +70,7 @@ impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(f, "{number}"),
-            Self::Operator(Operator::Add) => f.write_str("+"),
-            Self::Operator(Operator::Subtract) => f.write_str("-"),
-            Self::Operator(Operator::Multiply) => f.write_str("*"),
-            Self::Operator(Operator::Divide) => f.write_str("/"),
+            Self::Operator(operator) => write!(f, "{}", operator.sign()),
             Self::Open => f.write_str("("),
             Self::Close => f.write_str(")"),
             Self::Equals => f.write_str("="),
@@ -103,17 +84,17 @@ pub(super) fn text(tokens: &[Token]) -> String {
 }
 
 /// The value of a whole formula; None if it is none, or divides by 0.
-pub(super) fn value(tokens: &[Token]) -> Option<Fraction> {
+pub(super) fn value(tokens: &[Token]) -> Option<Rational> {
     let mut rest = tokens;
     let value = sum(&mut rest)?;
     rest.is_empty().then_some(value)
 }
 
-fn sum(rest: &mut &[Token]) -> Option<Fraction> {
+fn sum(rest: &mut &[Token]) -> Option<Rational> {
     chain(rest, |operator| !operator.binds(), product)
 }
 
-fn product(rest: &mut &[Token]) -> Option<Fraction> {
+fn product(rest: &mut &[Token]) -> Option<Rational> {
     chain(rest, Operator::binds, atom)
 }
 
@@ -121,8 +102,8 @@ fn product(rest: &mut &[Token]) -> Option<Fraction> {
 fn chain(
     rest: &mut &[Token],
     joins: impl Fn(Operator) -> bool,
-    part: impl Fn(&mut &[Token]) -> Option<Fraction>,
-) -> Option<Fraction> {
+    part: impl Fn(&mut &[Token]) -> Option<Rational>,
+) -> Option<Rational> {
     let mut value = part(rest)?;
     while let Some((&Token::Operator(operator), after)) = rest.split_first().filter(|(first, _)| is(first, &joins)) {
         *rest = after;
@@ -135,11 +116,11 @@ fn is(token: &Token, joins: impl Fn(Operator) -> bool) -> bool {
     matches!(token, Token::Operator(operator) if joins(*operator))
 }
 
-fn atom(rest: &mut &[Token]) -> Option<Fraction> {
+fn atom(rest: &mut &[Token]) -> Option<Rational> {
     let (first, after) = rest.split_first()?;
     *rest = after;
     match first {
-        Token::Number(number) => Some(Fraction::from(*number as i64)),
+        Token::Number(number) => Some(Rational::whole(*number)),
         Token::Open => {
             let value = sum(rest)?;
             *rest = rest.strip_prefix(&[Token::Close])?;
@@ -153,18 +134,18 @@ fn atom(rest: &mut &[Token]) -> Option<Fraction> {
 mod tests {
     use super::*;
 
-    fn worth(formula: &str) -> Option<Fraction> {
+    fn worth(formula: &str) -> Option<Rational> {
         value(&formula.split(' ').filter_map(Token::read).collect::<Vec<_>>())
     }
 
     #[test]
     fn formulas_by_hand() {
-        assert_eq!(worth("5 * ( 5 - 1 / 5 )"), Some(24.into()));
-        assert_eq!(worth("8 / ( 3 - 8 / 3 )"), Some(24.into()));
-        assert_eq!(worth("10 - 4 - 3"), Some(3.into()));
-        assert_eq!(worth("8 / 4 / 2 + 1 * 10"), Some(11.into()));
-        assert_eq!(worth("3 - 10"), Some((-7).into()));
-        assert_eq!(worth("1 / ( 2 - 4 )"), Some(Fraction(-1, 2)));
+        assert_eq!(worth("5 * ( 5 - 1 / 5 )"), Some(Rational::whole(24)));
+        assert_eq!(worth("8 / ( 3 - 8 / 3 )"), Some(Rational::whole(24)));
+        assert_eq!(worth("10 - 4 - 3"), Some(Rational::whole(3)));
+        assert_eq!(worth("8 / 4 / 2 + 1 * 10"), Some(Rational::whole(11)));
+        assert_eq!(worth("3 - 10"), Some(Rational::whole(-7)));
+        assert_eq!(worth("1 / ( 2 - 4 )"), Rational::whole(-1).apply('/', Rational::whole(2)));
         for none in ["1 / ( 2 - 2 )", "", "1 +", "( 1", "1 2", "1 )", "( )", "- 1", "1 + 2 ="] {
             assert_eq!(worth(none), None, "{none}");
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Rules;
-use super::formula::{Fraction, Operator, Token};
+use super::formula::{Operator, Token};
+use crate::env::rational::Rational;
 
 /// How a number was made. A node's operands stand before it.
 #[derive(Clone, Copy)]
@@ -22,9 +23,9 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Whether the search is over.
-    fn run(&mut self, items: &[(Fraction, usize)]) -> bool {
+    fn run(&mut self, items: &[(Rational, usize)]) -> bool {
         if let &[(value, _)] = items {
-            return value == (self.rules.target as i64).into() && (self.found)(&self.nodes);
+            return value == Rational::whole(self.rules.target as u64) && (self.found)(&self.nodes);
         }
         for (left, right) in (0..items.len()).flat_map(|l| (0..items.len()).map(move |r| (l, r))) {
             for &operator in self.rules.operators.iter().filter(|_| left != right) {
@@ -34,7 +35,7 @@ impl Search<'_> {
                 }
                 let Some(value) = operator.apply(items[left].0, items[right].0) else { continue };
                 let rest = items.iter().enumerate().filter(|(at, _)| *at != left && *at != right);
-                let mut rest: Vec<(Fraction, usize)> = rest.map(|(_, &item)| item).collect();
+                let mut rest: Vec<(Rational, usize)> = rest.map(|(_, &item)| item).collect();
                 rest.push((value, self.nodes.len()));
                 self.nodes.push(Node::Pair(operator, items[left].1, items[right].1));
                 if self.run(&rest) {
@@ -48,8 +49,8 @@ impl Search<'_> {
 }
 
 fn search(rules: &Rules, hand: &[u64], found: &mut dyn FnMut(&[Node]) -> bool) -> bool {
-    let items: Vec<(Fraction, usize)> =
-        hand.iter().enumerate().map(|(at, &card)| (Fraction::from(card as i64), at)).collect();
+    let items: Vec<(Rational, usize)> =
+        hand.iter().enumerate().map(|(at, &card)| (Rational::whole(card), at)).collect();
     Search { rules, nodes: hand.iter().map(|&card| Node::Card(card)).collect(), found }.run(&items)
 }
 
@@ -107,7 +108,7 @@ mod tests {
         for hand in hands.iter().step_by(9) {
             let solutions = all(&RULES, hand);
             assert_eq!(solutions.is_empty(), !any(&RULES, hand));
-            assert!(solutions.iter().all(|formula| value(formula) == Some(24.into())), "{hand:?}");
+            assert!(solutions.iter().all(|formula| value(formula) == Some(Rational::whole(24))), "{hand:?}");
         }
     }
 

@@ -2,55 +2,10 @@
 
 use std::fmt;
 
+use crate::env::rational::Rational;
+
 /// Bytes of an answer that are read. A longer one is no expression.
 const LONGEST: usize = 256;
-
-/// A fraction in lowest terms, its denominator positive. What would pass 128 bits has no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rational {
-    above: i128,
-    below: i128,
-}
-
-impl From<u32> for Rational {
-    fn from(number: u32) -> Self {
-        Self { above: i128::from(number), below: 1 }
-    }
-}
-
-impl Rational {
-    fn new(above: i128, below: i128) -> Option<Self> {
-        let (mut a, mut b) = (above.checked_abs()?, below.checked_abs()?);
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        (below != 0).then(|| Self { above: below.signum() * above / a, below: (below / a).abs() })
-    }
-
-    /// The value of `self operator other`; None for a division by zero.
-    pub(super) fn apply(self, operator: char, other: Self) -> Option<Self> {
-        let cross = self.above.checked_mul(other.below).zip(other.above.checked_mul(self.below));
-        match operator {
-            '+' => Self::new(cross?.0.checked_add(cross?.1)?, self.below.checked_mul(other.below)?),
-            '-' => Self::new(cross?.0.checked_sub(cross?.1)?, self.below.checked_mul(other.below)?),
-            '*' => Self::new(self.above.checked_mul(other.above)?, self.below.checked_mul(other.below)?),
-            _ => Self::new(cross?.0, cross?.1),
-        }
-    }
-
-    pub(super) fn integer(self) -> Option<i128> {
-        (self.below == 1).then_some(self.above)
-    }
-}
-
-impl fmt::Display for Rational {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.integer() {
-            Some(integer) => write!(f, "{integer}"),
-            None => write!(f, "{}/{}", self.above, self.below),
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
@@ -159,7 +114,7 @@ impl Reading<'_> {
         match self.next_of(&['-', '(']) {
             Some('-') => {
                 let value = self.factor()?;
-                Some(value.and_then(|value| Rational::from(0).apply('-', value)))
+                Some(value.and_then(|value| Rational::whole(0).apply('-', value)))
             }
             Some(_) => {
                 let value = self.sum()?;
@@ -169,7 +124,7 @@ impl Reading<'_> {
             None => match self.tokens.get(self.at) {
                 Some(Token::Number(number)) => {
                     self.at += 1;
-                    Some(Some(Rational::from(*number)))
+                    Some(Some(Rational::whole(*number)))
                 }
                 _ => None,
             },

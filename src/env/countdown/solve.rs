@@ -1,6 +1,6 @@
 //! Every way to combine the numbers.
 
-use super::expression::Rational;
+use crate::env::rational::Rational;
 
 /// A way to the target.
 pub(super) struct Solution {
@@ -53,12 +53,12 @@ impl Part {
 /// The first way found to make `target` of all `numbers`: pairs in their order, then operators in theirs, each pair in
 /// both orders where that differs. None where no way exists.
 pub(super) fn solution(numbers: &[u32], target: u32, operators: &[char]) -> Option<Solution> {
-    let values: Vec<Rational> = numbers.iter().map(|&number| Rational::from(number)).collect();
+    let values: Vec<Rational> = numbers.iter().map(|&number| Rational::whole(number)).collect();
     let mut moves = Vec::new();
-    if !search(&values, Rational::from(target), operators, &mut moves) {
+    if !search(&values, Rational::whole(target), operators, &mut moves) {
         return None;
     }
-    let part = |&number: &u32| Part { value: Rational::from(number), text: number.to_string(), operator: None };
+    let part = |&number: &u32| Part { value: Rational::whole(number), text: number.to_string(), operator: None };
     let mut parts: Vec<Part> = numbers.iter().map(part).collect();
     let mut steps = Vec::new();
     for (left, operator, right) in moves.into_iter().rev() {
