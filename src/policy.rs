@@ -154,7 +154,8 @@ pub trait Learner: Policy {
     /// One optimizer step with the pending gradient, clipped by its global norm; clears it.
     ///
     /// # Errors
-    /// The gradient's norm, where it is not finite; the parameters are left as they were.
+    /// The gradient's norm: not finite, and the parameters are left as they were; or finite, where a parameter left the
+    /// range of f32, and the learner is of no further use.
     fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64>;
 
     /// Drops the pending gradient; its global norm.

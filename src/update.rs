@@ -46,7 +46,7 @@ pub struct UpdateStats {
     pub steps: usize,
 }
 
-/// A gradient that is not finite: the step was not taken.
+/// A gradient that is not finite, so that the step was not taken; or a finite one whose step left the range of f32.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NonFinite {
     pub epoch: usize,
@@ -58,6 +58,9 @@ pub struct NonFinite {
 
 impl fmt::Display for NonFinite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.norm.is_finite() {
+            write!(f, "weights leave the range of f32 (lower the learning rate) after ")?;
+        }
         write!(f, "gradient norm {} in epoch {}, mini-batch {}, rows", self.norm, self.epoch, self.mini_batch)?;
         self.rows.iter().try_for_each(|(group, member)| write!(f, " {group}.{member}"))
     }

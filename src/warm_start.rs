@@ -72,7 +72,7 @@ pub fn batch(warm: &ExpertWarmStart, rows: usize, step: u64) -> Vec<usize> {
 /// One optimizer step on the rows of step `step`.
 ///
 /// # Errors
-/// The gradient's norm, where it is not finite.
+/// The gradient's norm, as [`Learner::step`].
 pub fn train_step(
     warm: &ExpertWarmStart,
     optimizer: &Optimizer,
@@ -134,7 +134,10 @@ impl Stage for WarmStart<'_> {
         }
         let stats = timings
             .phase("update", || train_step(self.warm, &self.optimizer, &self.rows, self.learner, step as u64))
-            .map_err(|norm| format!("the gradient's norm is {norm}"))?;
+            .map_err(|norm| match norm.is_finite() {
+                true => "weights leave the range of f32: lower warm-start.learning-rate".to_owned(),
+                false => format!("the gradient's norm is {norm}"),
+            })?;
         let metrics = json!({ "step": step, "warm": stats });
         Ok(Report { metrics, view: format!("loss {:.4} nats a token", stats.loss), ..Report::default() })
     }

@@ -24,7 +24,8 @@ impl AdamW {
     /// One step in place.
     ///
     /// # Errors
-    /// The gradient's norm, where it is not finite; nothing changes then.
+    /// The gradient's norm: not finite, and nothing changes; or finite, where a parameter left the range of f32, and
+    /// what is here is of no further use.
     pub(super) fn step(
         &mut self,
         optimizer: &Optimizer,
@@ -41,6 +42,7 @@ impl AdamW {
         let scale = if norm > clip_norm { clip_norm / norm } else { 1.0 };
         let correct1 = 1.0 / (1.0 - libm::pow(beta1, self.steps as f64));
         let correct2 = 1.0 / (1.0 - libm::pow(beta2, self.steps as f64));
+        let mut finite = true;
         for part in parts {
             let decay = if part.shape.len() == 1 { 0.0 } else { weight_decay };
             for i in part.range.clone() {
@@ -50,14 +52,33 @@ impl AdamW {
                 let parameter = f64::from(parameters[i]);
                 let step = m * correct1 / ((v * correct2).sqrt() + epsilon) + decay * parameter;
                 parameters[i] = (parameter - learning_rate * step) as f32;
+                finite &= parameters[i].is_finite();
                 (self.first[i], self.second[i]) = (m as f32, v as f32);
             }
         }
-        Ok(Norms { gradient: norm })
+        if finite { Ok(Norms { gradient: norm }) } else { Err(norm) }
     }
 }
 
 /// The global norm of a gradient, summed in its order.
 pub(super) fn norm(gradient: &[f32]) -> f64 {
     gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_stay_numbers_or_the_step_is_an_error() {
+        let parts = [Part { name: "one".into(), shape: vec![1], range: 0..1 }];
+        let step = |learning_rate: f64, gradient: f32| {
+            let optimizer =
+                Optimizer { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0, clip_norm: 1.0 };
+            AdamW::new(1).step(&optimizer, &parts, &mut [0.5], &[gradient]).map(|norms| norms.gradient)
+        };
+        assert_eq!(step(0.1, 2.0), Ok(2.0));
+        assert_eq!(step(1e300, 2.0), Err(2.0));
+        assert_eq!(step(0.1, f32::INFINITY), Err(f64::INFINITY));
+    }
 }
