@@ -161,7 +161,7 @@ section! {
 
 section! {
     /// Next-token learning on the responses of the environment's own expert, on training tasks.
-    pub struct ExpertWarmStart epoch 1 {
+    pub struct ExpertWarmStart epoch 2 {
         /// Its own seed, so that runs of different seeds share it.
         pub seed: u64,
         /// Number of expert episodes, from training task 0 on.
@@ -270,7 +270,7 @@ impl SamplingConfig {
 
 section! {
     /// AdamW (Loshchilov and Hutter 2019) with clipping by the global norm.
-    pub struct UpdateConfig epoch 1 {
+    pub struct UpdateConfig epoch 2 {
         /// Passes over the kept rows.
         pub epochs: usize where 1..=1000,
         /// Rows of one optimizer step.
