@@ -161,7 +161,7 @@ section! {
 
 section! {
     /// Next-token learning on the responses of the environment's own expert, on training tasks.
-    pub struct ExpertWarmStart epoch 2 {
+    pub struct ExpertWarmStart epoch 1 {
         /// Its own seed, so that runs of different seeds share it.
         pub seed: u64,
         /// Number of expert episodes, from training task 0 on.

@@ -197,8 +197,8 @@ pub fn branches(qkv: &[f32], heads: Heads, rotary: &Rotary, spans: &[Range<usize
     out
 }
 
-/// Attention of whole rows that begin alike: the first `trunk` tokens are what they share, and `spans` what each of them
-/// goes on with, unseen by the others. What [`forward`] gives each row written out, to the bit.
+/// Attention of whole rows that begin alike: the first `trunk` tokens are what they share, and `spans` what each of
+/// them goes on with, unseen by the others. What [`forward`] gives each row written out, to the bit.
 ///
 /// # Panics
 /// If shapes disagree, or a position has no entry in `rotary`.
@@ -482,8 +482,8 @@ mod tests {
         }
     }
 
-    /// Rows that share their first tokens are as they would be written out, and so is the gradient but for rounding: that
-    /// of a shared token is the sum over the rows.
+    /// Rows that share their first tokens are as they would be written out, and so is the gradient but for rounding:
+    /// that of a shared token is the sum over the rows.
     #[test]
     fn a_trunk_leaves_no_trace() {
         let (columns, width) = (HEADS.columns(), HEADS.query * HEADS.dim);

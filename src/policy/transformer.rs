@@ -50,12 +50,12 @@ impl Transformer {
     /// A policy with these weights, on `device` (from [`super::device`]), with so many threads.
     #[must_use]
     pub fn new(weights: Weights, device: Device, threads: usize) -> Self {
-        let shape = weights.shape();
+        let (shape, workers) = (weights.shape(), Workers::new(threads));
         Self {
             optimizer: AdamW::new(weights.values().len()),
             pending: None,
-            decoder: Decoder::new(&weights, &device),
-            workers: Workers::new(threads),
+            decoder: Decoder::new(&weights, &device, &workers),
+            workers,
             rotary: Mutex::new(Arc::new(Rotary::new(shape.head(), shape.rope_theta, 1024))),
             speaks: true,
             weights,
@@ -263,8 +263,9 @@ impl Learner for Transformer {
     fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64> {
         let gradient = self.pending.take().unwrap_or_else(|| vec![0.0; self.weights.values().len()]);
         let parts = self.weights.parts();
-        let norms = self.optimizer.step(optimizer, &parts, &mut self.weights.values, &gradient)?;
-        self.decoder = Decoder::new(&self.weights, &self.device);
+        let values = &mut self.weights.values;
+        let norms = self.optimizer.step(optimizer, &parts, values, &gradient, &self.workers)?;
+        self.decoder = Decoder::new(&self.weights, &self.device, &self.workers);
         Ok(norms)
     }
 
@@ -303,7 +304,7 @@ impl Learner for Transformer {
         let moments = from_safetensors(&parts, ["first.", "second."], true, find(OPTIMIZER)?).map_err(at(OPTIMIZER))?;
         let ([first, second], steps) = moments;
         self.optimizer = AdamW { first, second, steps };
-        self.decoder = Decoder::new(&weights, &self.device);
+        self.decoder = Decoder::new(&weights, &self.device, &self.workers);
         self.weights = weights;
         self.pending = None;
         Ok(())
