@@ -102,22 +102,26 @@ pub fn drive(
         tracing::warn!("{warning}");
         progress.message(warning);
     }
-    match steps(stage, &attempt, checkpoint, execution, progress) {
-        Ok(Last::Done { step, metrics, stop, best }) => {
+    let ended = steps(stage, &attempt, checkpoint, execution, progress).and_then(|last| end(&attempt, last));
+    if let Err(error) = &ended {
+        let reason = match error {
+            StageError::Step { reason, .. } | StageError::Restore { reason, .. } => reason.clone(),
+            StageError::Run(error) => error.to_string(),
+        };
+        // Where the lease is lost or the disk is gone this fails too: the run then resumes as after a kill.
+        let _ = attempt.fail(&reason);
+    }
+    ended
+}
+
+fn end(attempt: &Attempt, last: Last) -> Result<Ended, StageError> {
+    match last {
+        Last::Done { step, metrics, stop, best } => {
             Ok(Ended::Done { digest: attempt.finish(step, &metrics, stop.as_deref(), best)? })
         }
-        Ok(Last::Signal(signal)) => {
+        Last::Signal(signal) => {
             attempt.interrupt(&format!("signal {signal}"))?;
             Ok(Ended::Interrupted(signal))
-        }
-        Err(error) => {
-            let reason = match &error {
-                StageError::Step { reason, .. } | StageError::Restore { reason, .. } => reason.clone(),
-                StageError::Run(error) => error.to_string(),
-            };
-            // Where the lease is lost or the disk is full this fails too: the run then resumes as after a kill.
-            let _ = attempt.fail(&reason);
-            Err(error)
         }
     }
 }

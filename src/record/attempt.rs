@@ -1,11 +1,12 @@
 //! One process's go at a run, from taking the lease to giving it back.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::record::checkpoint::{self, Checkpoint, Found};
+use crate::record::disk::parent;
 use crate::record::fields::Fields;
 use crate::record::lease::{self, Lease};
 use crate::record::state::{State, Status};
@@ -16,6 +17,8 @@ use crate::record::{RunDir, RunError, digest, provenance};
 const APPENDED: [&str; 2] = ["metrics.jsonl", "timings.jsonl"];
 /// The folders with one file a step.
 const STEPWISE: [&str; 2] = ["rollouts", "evals"];
+/// Room that the run keeps for the reason why it failed, should the disk be full by then.
+const RESERVE: (&str, usize) = ("reserve", 8192);
 /// How hard zstd tries. Part of no digest: those are over uncompressed bytes.
 const COMPRESSION: i32 = 3;
 
@@ -51,9 +54,7 @@ pub struct Attempt {
 
 impl Attempt {
     pub(super) fn begin(run: &RunDir, lease: Lease, last: u32, facts: &Facts) -> Result<Begun> {
-        let (disk, attempts) = (&run.disk, run.path().join("attempts"));
-        disk.ensure_folder(&attempts)?;
-        let names = disk.names(&attempts)?;
+        let names = run.disk.names(&run.path().join("attempts"))?;
         let described = names.iter().filter_map(|name| name.strip_suffix(".kdl")?.parse().ok()).max();
         let number = last.max(described.unwrap_or(0)) + 1;
         let description = Fields::default()
@@ -65,9 +66,7 @@ impl Attempt {
             .with("threads", facts.threads);
         let description = provenance::describe(description).with_text("start", &utc(unix_time()));
         let attempt = Self { run: run.clone(), lease, number, description };
-        disk.replace(&attempt.described_in(), attempt.description.to_string().as_bytes())?;
-        run.set_status(&Status { state: State::Running, attempt: number })?;
-        match attempt.clean_up() {
+        match attempt.set_out() {
             Ok(found) => Ok(Begun { attempt, checkpoint: found.checkpoint, warnings: found.warnings }),
             Err(error) => {
                 let _ = attempt.fail(&error.to_string());
@@ -77,12 +76,30 @@ impl Attempt {
     }
 
     /// The newest checkpoint, with what was written after it removed.
-    fn clean_up(&self) -> Result<Found> {
-        let disk = &self.run.disk;
+    fn set_out(&self) -> Result<Found> {
+        let (disk, reserve) = (&self.run.disk, self.path().join(RESERVE.0));
+        if disk.length(&reserve)? != RESERVE.1 as u64 {
+            disk.replace(&reserve, &[b'.'; RESERVE.1])?;
+        }
+        self.describe(self.description.clone())?;
+        self.run.set_status(&Status { state: State::Running, attempt: self.number })?;
         checkpoint::remove_drafts(disk, self.path())?;
         let found = checkpoint::latest(disk, self.path())?;
         self.cut_back(found.checkpoint.as_ref())?;
+        self.sync_folders()?;
         Ok(found)
+    }
+
+    /// Forces the names of what this attempt builds on: whoever made it may have been killed before that.
+    fn sync_folders(&self) -> Result<()> {
+        let (disk, checkpoints, runs) = (&self.run.disk, checkpoint::checkpoints(self.path()), parent(self.path()));
+        disk.ensure_folder(&checkpoints)?;
+        disk.sync_folder(&checkpoints)?;
+        disk.sync_folder(self.path())?;
+        disk.sync_folder(runs)?;
+        // The folder that holds that of the runs may be somebody else's, and closed to us.
+        let _ = disk.sync_folder(parent(runs));
+        Ok(())
     }
 
     /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files.
@@ -190,13 +207,13 @@ impl Attempt {
         checkpoint::save(disk, self.path(), self.number, &Checkpoint { step, files, offsets, counters }, keep, best)
     }
 
-    /// Ends the run after its last step with its result: the digest of what is there. `metrics` are the final ones, as
+    /// Records the result after the run's last step: the digest of what is there. `metrics` are the final ones, as
     /// nested objects; `stop` says why the step is the last, if before its time, and `best` which step's checkpoint did
     /// best in an evaluation. Returns the digest.
     ///
     /// # Errors
     /// The system's; [`RunError::LeaseLost`]; [`RunError::Corrupt`] if the newest checkpoint is not the last step's.
-    pub fn finish(self, step: usize, metrics: &Value, stop: Option<&str>, best: Option<usize>) -> Result<String> {
+    pub fn finish(&self, step: usize, metrics: &Value, stop: Option<&str>, best: Option<usize>) -> Result<String> {
         self.lease.check()?;
         let disk = &self.run.disk;
         if checkpoint::steps(disk, self.path())?.last() != Some(&step) {
@@ -217,7 +234,7 @@ impl Attempt {
     ///
     /// # Errors
     /// The system's; [`RunError::LeaseLost`].
-    pub fn interrupt(self, reason: &str) -> Result<()> {
+    pub fn interrupt(&self, reason: &str) -> Result<()> {
         self.end(State::Interrupted, reason)
     }
 
@@ -225,21 +242,28 @@ impl Attempt {
     ///
     /// # Errors
     /// The system's; [`RunError::LeaseLost`].
-    pub fn fail(self, reason: &str) -> Result<()> {
-        // Where the disk is full, what is half written makes room for the reason.
+    pub fn fail(&self, reason: &str) -> Result<()> {
+        // Where the disk is full, what is half written makes room for the reason too.
         let _ = checkpoint::remove_drafts(&self.run.disk, self.path());
         self.end(State::Failed(reason.to_owned()), reason)
     }
 
-    fn end(self, state: State, reason: &str) -> Result<()> {
+    fn end(&self, state: State, reason: &str) -> Result<()> {
         self.lease.check()?;
-        self.run.set_status(&Status { state, attempt: self.number })?;
+        self.run.disk.remove_file(&self.path().join(RESERVE.0))?;
         let description = self.description.clone().with_text("end", &utc(unix_time())).with_text("reason", reason);
-        self.run.disk.replace(&self.described_in(), description.to_string().as_bytes())
+        let described = self.describe(description);
+        // Of the two, the reason of a failure is where people and programs look.
+        if !matches!(state, State::Failed(_)) {
+            described?;
+        }
+        self.run.set_status(&Status { state, attempt: self.number })
     }
 
-    fn described_in(&self) -> PathBuf {
-        self.path().join(format!("attempts/{:04}.kdl", self.number))
+    fn describe(&self, description: Fields) -> Result<()> {
+        let attempts = self.path().join("attempts");
+        self.run.disk.ensure_folder(&attempts)?;
+        self.run.disk.replace(&attempts.join(format!("{:04}.kdl", self.number)), description.to_string().as_bytes())
     }
 }
 

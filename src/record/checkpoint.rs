@@ -78,7 +78,7 @@ pub fn save(
     let target = folder(run, checkpoint.step);
     let draft = checkpoints(run).join(format!(".tmp-{:06}-{attempt}", checkpoint.step));
     disk.ensure_folder(&checkpoints(run))?;
-    if draft.exists() {
+    if disk.exists(&draft)? {
         disk.remove_folder(&draft)?;
     }
     disk.create_folder(&draft)?;
@@ -99,7 +99,7 @@ pub fn save(
     let text = sealed(&mut manifest).map_err(|error| corrupt(&draft.join(MANIFEST))(error.to_string()))?;
     disk.write_new(&draft.join(MANIFEST), &text)?;
     disk.sync_folder(&draft)?;
-    if target.exists() {
+    if disk.exists(&target)? {
         // Only one that did not verify is in the way: this attempt started before it.
         let aside = checkpoints(run).join(format!(".tmp-{:06}-{attempt}-old", checkpoint.step));
         disk.rename(&target, &aside)?;
@@ -185,13 +185,7 @@ fn prune(disk: &Disk, run: &Path, step: usize, keep: usize, best: Option<usize>)
     let upto = steps.iter().filter(|s| **s <= step).count();
     let kept = upto.saturating_sub(keep.max(1))..upto;
     let stale = steps.iter().enumerate().filter(|(i, step)| !kept.contains(i) && best != Some(**step));
-    for (_, step) in stale {
-        // Renamed first, so that a kill halfway leaves no checkpoint that lacks files.
-        let aside = checkpoints(run).join(format!(".tmp-{step:06}-stale"));
-        disk.rename(&folder(run, *step), &aside)?;
-        disk.remove_folder(&aside)?;
-    }
-    Ok(())
+    stale.map(|(_, step)| disk.discard(&folder(run, *step))).collect()
 }
 
 /// The manifest as text that holds the digest of itself without it.
@@ -217,6 +211,6 @@ fn corrupt(path: &Path) -> impl Fn(String) -> RunError {
     move |what| RunError::Corrupt { path: path.to_owned(), what }
 }
 
-fn checkpoints(run: &Path) -> PathBuf {
+pub(super) fn checkpoints(run: &Path) -> PathBuf {
     run.join("checkpoints")
 }

@@ -1,10 +1,10 @@
 //! A result's digest: what two equal runs have in common, in one line.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use crate::record::checkpoint::{self, MANIFEST};
+use crate::record::disk::Handle;
 use crate::record::{Disk, RunError};
 
 /// The digest of the run in the folder `run`, as `blake3:` and 64 hexadecimal digits: over `metrics.jsonl`, the
@@ -18,7 +18,7 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<String, RunError> {
     let mut add = |name: &str, path: &Path| {
         let mut source: Box<dyn Read> = match name.strip_suffix(".zst") {
             Some(_) => Box::new(decompress(path, disk.open(path)?)?),
-            None => Box::new(disk.open(path)?),
+            None => disk.open(path)?,
         };
         let mut content = Counted(blake3::Hasher::new(), 0);
         io::copy(&mut source, &mut content).map_err(RunError::io("read", path))?;
@@ -42,7 +42,7 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<String, RunError> {
     Ok(format!("blake3:{}", result.finalize().to_hex()))
 }
 
-fn decompress(path: &Path, file: File) -> Result<impl Read + use<>, RunError> {
+fn decompress(path: &Path, file: Box<dyn Handle>) -> Result<impl Read + use<>, RunError> {
     zstd::Decoder::new(BufReader::new(file)).map_err(RunError::io("read", path))
 }
 

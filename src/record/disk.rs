@@ -1,59 +1,32 @@
-//! All access of a run to its files: every change is a call of [`Disk`], so that a test can end it at any of them.
+//! All access of a run to its files: what is made of the calls of a [`FileSystem`], so that a test can end a run at any of
+//! them.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+mod file_system;
+
+pub use file_system::{FileSystem, Found, Handle, How, System};
+
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::record::RunError;
 
 type Result<T> = std::result::Result<T, RunError>;
 
-/// The file system, or one that fails for good after some number of changes.
-#[derive(Clone, Debug, Default)]
-pub struct Disk {
-    /// Changes left, where they are counted.
-    budget: Option<Arc<AtomicU64>>,
+/// A file system, as a run uses it; by default the operating system's.
+#[derive(Clone, Debug)]
+pub struct Disk(Arc<dyn FileSystem>);
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self::on(System)
+    }
 }
 
 impl Disk {
-    /// A disk on which `changes` primitive changes succeed. The next one fails halfway and all later ones fail at once,
-    /// as if the process had been killed there.
     #[must_use]
-    pub fn dying_after(changes: u64) -> Self {
-        Self { budget: Some(Arc::new(AtomicU64::new(changes + 1))) }
-    }
-
-    /// Whether the changes were used up.
-    #[must_use]
-    pub fn is_dead(&self) -> bool {
-        self.budget.as_ref().is_some_and(|left| left.load(Ordering::SeqCst) == 0)
-    }
-
-    /// Counts one change; false if it is the one that must fail halfway.
-    fn spend(&self) -> io::Result<bool> {
-        let Some(left) = &self.budget else { return Ok(true) };
-        match left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)) {
-            Ok(before) => Ok(before > 1),
-            Err(_) => Err(io::Error::other("the disk is gone")),
-        }
-    }
-
-    /// One change that happens whole or not at all.
-    fn change<T>(&self, doing: &'static str, path: &Path, act: impl FnOnce() -> io::Result<T>) -> Result<T> {
-        let alive = self.spend().and_then(|alive| alive.then_some(()).ok_or(io::Error::other("the disk is gone")));
-        alive.and_then(|()| act()).map_err(RunError::io(doing, path))
-    }
-
-    /// Writes `bytes` to an open file; a dying disk writes half of them.
-    fn put(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
-        if self.spend()? {
-            return file.write_all(bytes);
-        }
-        file.write_all(&bytes[..bytes.len() / 2])?;
-        Err(io::Error::other("the disk is gone"))
+    pub fn on(system: impl FileSystem + 'static) -> Self {
+        Self(Arc::new(system))
     }
 
     /// Writes a new file and forces it to the disk. Its folder is not forced.
@@ -61,19 +34,22 @@ impl Disk {
     /// # Errors
     /// If the file exists, or the system's.
     pub fn write_new(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let mut file = self.change("create", path, || File::create_new(path))?;
-        self.put(&mut file, bytes).map_err(RunError::io("write", path))?;
-        self.change("write", path, || file.sync_all())
+        let mut file = self.0.open(path, How::New).map_err(RunError::io("create", path))?;
+        file.write_all(bytes).and_then(|()| file.sync()).map_err(RunError::io("write", path))
     }
 
     /// Puts `bytes` in the place of what `path` held: readers see the old or the new, also after a crash.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; the old is then still there.
     pub fn replace(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         let temporary = beside(path);
         self.remove_file(&temporary)?;
-        self.write_new(&temporary, bytes)?;
+        if let Err(error) = self.write_new(&temporary, bytes) {
+            // On a full disk, room for whoever says so.
+            let _ = self.remove_file(&temporary);
+            return Err(error);
+        }
         self.rename(&temporary, path)?;
         self.sync_folder(parent(path))
     }
@@ -83,9 +59,16 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn append(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let open = || OpenOptions::new().append(true).create(true).open(path);
-        let mut file = self.change("open", path, open)?;
-        self.put(&mut file, bytes).map_err(RunError::io("write", path))
+        let mut file = self.open_log(path)?;
+        file.write_all(bytes).map_err(RunError::io("write", path))
+    }
+
+    /// A file opened for adding, made if need be.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open_log(&self, path: &Path) -> Result<Box<dyn Handle>> {
+        self.0.open(path, How::Append).map_err(RunError::io("open", path))
     }
 
     /// Cuts a file to `length` bytes and forces it; a file that is not there is left so.
@@ -96,12 +79,9 @@ impl Disk {
         if self.length(path)? == length {
             return Ok(());
         }
-        let cut = || {
-            let file = OpenOptions::new().write(true).open(path)?;
-            file.set_len(length)?;
-            file.sync_all()
-        };
-        self.change("cut back", path, cut)
+        let file = self.0.open(path, How::Change);
+        let cut = file.and_then(|mut file| file.cut(length).and_then(|()| file.sync()));
+        cut.map_err(RunError::io("cut back", path))
     }
 
     /// Forces a file to the disk, if it is there.
@@ -109,10 +89,11 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn sync(&self, path: &Path) -> Result<()> {
-        if !path.exists() {
+        if !self.exists(path)? {
             return Ok(());
         }
-        self.change("write", path, || OpenOptions::new().append(true).open(path)?.sync_all())
+        let file = self.0.open(path, How::Change);
+        file.and_then(|mut file| file.sync()).map_err(RunError::io("write", path))
     }
 
     /// Forces a folder's list of names to the disk.
@@ -120,7 +101,7 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn sync_folder(&self, path: &Path) -> Result<()> {
-        self.change("write", path, || File::open(path)?.sync_all())
+        self.0.sync_folder(path).map_err(RunError::io("write", path))
     }
 
     /// Makes a folder that was not there. Its parents must be.
@@ -128,19 +109,25 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn create_folder(&self, path: &Path) -> Result<()> {
-        self.change("create", path, || fs::create_dir(path))
+        self.0.create_folder(path).map_err(RunError::io("create", path))
     }
 
-    /// Makes a folder and its parents, where they are not there, and forces its name to the disk.
+    /// Makes a folder and its parents, where they are not there, and forces their names to the disk.
     ///
     /// # Errors
     /// The system's.
     pub fn ensure_folder(&self, path: &Path) -> Result<()> {
-        if path.is_dir() {
+        if self.look(path)? == Some(Found::Folder) {
             return Ok(());
         }
-        self.change("create", path, || fs::create_dir_all(path))?;
-        self.sync_folder(parent(path))
+        let folder = parent(path);
+        self.ensure_folder(folder)?;
+        let made = self.create_folder(path);
+        // Another process may have been faster.
+        if self.look(path)? != Some(Found::Folder) {
+            made?;
+        }
+        self.sync_folder(folder)
     }
 
     /// Renames; a file in the way is replaced.
@@ -148,7 +135,50 @@ impl Disk {
     /// # Errors
     /// The system's: among them, that `to` is a folder that is not empty.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.change("make", to, || fs::rename(from, to))
+        self.0.rename(from, to).map_err(RunError::io("make", to))
+    }
+
+    /// Moves a folder, to another file system too: there it is copied first, and appears whole.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn relocate(&self, from: &Path, to: &Path) -> Result<()> {
+        match self.0.rename(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+            renamed => return renamed.map_err(RunError::io("make", to)),
+        }
+        let draft = beside(to);
+        if self.exists(&draft)? {
+            self.remove_folder(&draft)?;
+        }
+        self.copy(from, &draft)?;
+        self.rename(&draft, to)?;
+        self.sync_folder(parent(to))?;
+        self.discard(from)
+    }
+
+    /// A folder with all that is in it, or a file, a second time.
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        if self.look(from)? != Some(Found::Folder) {
+            return self.write_new(to, &self.read(from)?);
+        }
+        self.create_folder(to)?;
+        self.names(from)?.iter().try_for_each(|name| self.copy(&from.join(name), &to.join(name)))?;
+        self.sync_folder(to)
+    }
+
+    /// Removes a folder with all that is in it: it is renamed first, so that a kill halfway leaves no part of it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn discard(&self, path: &Path) -> Result<()> {
+        let aside = beside(path);
+        if self.exists(&aside)? {
+            self.remove_folder(&aside)?;
+        }
+        self.rename(path, &aside)?;
+        self.sync_folder(parent(path))?;
+        self.remove_folder(&aside)
     }
 
     /// Removes a file, if it is there.
@@ -156,18 +186,25 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn remove_file(&self, path: &Path) -> Result<()> {
-        if !path.exists() {
+        if !self.exists(path)? {
             return Ok(());
         }
-        self.change("remove", path, || fs::remove_file(path))
+        self.0.remove_file(path).map_err(RunError::io("remove", path))
     }
 
-    /// Removes a folder with all that is in it.
+    /// Removes a folder with all that is in it, one name after the other.
     ///
     /// # Errors
     /// The system's.
     pub fn remove_folder(&self, path: &Path) -> Result<()> {
-        self.change("remove", path, || fs::remove_dir_all(path))
+        for name in self.names(path)? {
+            let inner = path.join(name);
+            match self.look(&inner)? {
+                Some(Found::Folder) => self.remove_folder(&inner)?,
+                _ => self.remove_file(&inner)?,
+            }
+        }
+        self.0.remove_folder(path).map_err(RunError::io("remove", path))
     }
 
     /// A file's bytes.
@@ -175,7 +212,9 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn read(&self, path: &Path) -> Result<Vec<u8>> {
-        fs::read(path).map_err(RunError::io("read", path))
+        let mut bytes = Vec::new();
+        self.open(path)?.read_to_end(&mut bytes).map_err(RunError::io("read", path))?;
+        Ok(bytes)
     }
 
     /// A file's text.
@@ -183,7 +222,9 @@ impl Disk {
     /// # Errors
     /// The system's; among them, that it is not UTF-8.
     pub fn read_text(&self, path: &Path) -> Result<String> {
-        fs::read_to_string(path).map_err(RunError::io("read", path))
+        let mut text = String::new();
+        self.open(path)?.read_to_string(&mut text).map_err(RunError::io("read", path))?;
+        Ok(text)
     }
 
     /// A file's text, or none if it is not there.
@@ -191,10 +232,9 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn find_text(&self, path: &Path) -> Result<Option<String>> {
-        match fs::read_to_string(path) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(RunError::io("read", path)(error)),
+        match self.read_text(path) {
+            Err(RunError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            text => text.map(Some),
         }
     }
 
@@ -202,16 +242,24 @@ impl Disk {
     ///
     /// # Errors
     /// The system's.
-    pub fn open(&self, path: &Path) -> Result<File> {
-        File::open(path).map_err(RunError::io("read", path))
+    pub fn open(&self, path: &Path) -> Result<Box<dyn Handle>> {
+        self.0.open(path, How::Read).map_err(RunError::io("read", path))
     }
 
-    /// A log opened for adding, made if need be. Not a crash point: a log is no part of a result.
+    /// What stands at a path, if anything does.
     ///
     /// # Errors
     /// The system's.
-    pub fn open_log(&self, path: &Path) -> Result<File> {
-        OpenOptions::new().append(true).create(true).open(path).map_err(RunError::io("open", path))
+    pub fn look(&self, path: &Path) -> Result<Option<Found>> {
+        self.0.look(path).map_err(RunError::io("read", path))
+    }
+
+    /// Whether anything stands at a path.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn exists(&self, path: &Path) -> Result<bool> {
+        Ok(self.look(path)?.is_some())
     }
 
     /// A file's length in bytes; 0 if it is not there.
@@ -219,11 +267,10 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn length(&self, path: &Path) -> Result<u64> {
-        match fs::metadata(path) {
-            Ok(metadata) => Ok(metadata.len()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(RunError::io("read", path)(error)),
-        }
+        Ok(match self.look(path)? {
+            Some(Found::File(length)) => length,
+            _ => 0,
+        })
     }
 
     /// The names in a folder, sorted; none if it is not there. Names that are not UTF-8 are not ours and are left out.
@@ -231,46 +278,30 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn names(&self, folder: &Path) -> Result<Vec<String>> {
-        let entries = match fs::read_dir(folder) {
+        let mut names = match self.0.names(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(RunError::io("list", folder))?,
+            names => names.map_err(RunError::io("list", folder))?,
         };
-        let mut names = Vec::new();
-        for entry in entries {
-            names.extend(entry.map_err(RunError::io("list", folder))?.file_name().into_string().ok());
-        }
         names.sort_unstable();
         Ok(names)
     }
 
-    /// Opens a small file, made if need be, under an exclusive lock that ends with the process or the value.
-    /// None if another process, or this one, has it locked. Where the file system knows no locks, it counts as locked
-    /// by us: what the file says must then decide.
+    /// A small file under an exclusive lock, as [`FileSystem::lock`] gives it.
     ///
     /// # Errors
     /// The system's.
     pub fn lock(&self, path: &Path) -> Result<Option<LockedFile>> {
-        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let file = self.change("open", path, open)?;
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Ok(()) | Err(TryLockError::Error(_)) => {}
-        }
-        // Whoever held the lock may have moved the whole folder aside between our opening and our locking.
-        let same = match (file.metadata(), fs::metadata(path)) {
-            (Ok(ours), Ok(named)) => (ours.dev(), ours.ino()) == (named.dev(), named.ino()),
-            _ => false,
-        };
-        if same { Ok(Some(LockedFile { disk: self.clone(), path: path.to_owned(), file })) } else { self.lock(path) }
+        let file = self.0.lock(path).map_err(RunError::io("open", path))?;
+        Ok(file.map(|file| LockedFile { path: path.to_owned(), file }))
     }
 }
 
-/// A small file that only we may change, rewritten in place since the lock belongs to it and not to its name.
+/// A small file that only we may change, rewritten in place since the lock belongs to it and not to its name. A torn one
+/// says nothing.
 #[derive(Debug)]
 pub struct LockedFile {
-    disk: Disk,
     path: PathBuf,
-    file: File,
+    file: Box<dyn Handle>,
 }
 
 impl LockedFile {
@@ -284,20 +315,13 @@ impl LockedFile {
         read.map(|_| text).map_err(RunError::io("read", &self.path))
     }
 
-    /// Puts `text` in its place. Not a crash point: a torn lease is a free one.
+    /// Puts `text` in its place.
     ///
     /// # Errors
-    /// The system's, or that the disk is dead.
+    /// The system's.
     pub fn write(&mut self, text: &str) -> Result<()> {
-        let mut write = || {
-            if self.disk.is_dead() {
-                return Err(io::Error::other("the disk is gone"));
-            }
-            self.file.seek(SeekFrom::Start(0))?;
-            self.file.write_all(text.as_bytes())?;
-            self.file.set_len(text.len() as u64)
-        };
-        write().map_err(RunError::io("write", &self.path))
+        let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(text.as_bytes()));
+        written.and_then(|()| self.file.cut(text.len() as u64)).map_err(RunError::io("write", &self.path))
     }
 }
 

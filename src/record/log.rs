@@ -1,16 +1,16 @@
 //! The run's `log.txt`: what `tracing` reports, for people. Never part of a result.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use tracing_subscriber::EnvFilter;
 
+use crate::record::disk::Handle;
 use crate::record::{Disk, RunError};
 
 /// Where the process's log goes at present.
-static TARGET: Mutex<Option<File>> = Mutex::new(None);
+static TARGET: Mutex<Option<Box<dyn Handle>>> = Mutex::new(None);
 
 /// Sends the process's log to the end of `log.txt` in the folder `run`: first for good, later calls only move it (a
 /// warm start is a run of its own inside another's process). `filter` as `tracing_subscriber` reads it, such as

@@ -76,8 +76,10 @@ pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
 /// [`RunError::Unknown`], [`RunError::Ambiguous`]; if the folder cannot be listed.
 pub fn find(disk: &Disk, runs: &Path, name: &str) -> Result<PathBuf, RunError> {
     let direct = [runs.join(name), PathBuf::from(name)];
-    if let Some(path) = direct.into_iter().find(|path| path.join("run.lock.kdl").is_file()) {
-        return Ok(path);
+    for path in direct {
+        if disk.exists(&path.join("run.lock.kdl"))? {
+            return Ok(path);
+        }
     }
     let mut candidates = names(disk, runs)?;
     candidates.retain(|run| !name.is_empty() && (run.starts_with(name) || split(run).1.starts_with(name)));
@@ -160,9 +162,13 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
 
 /// Names of the run directories in a folder.
 fn names(disk: &Disk, runs: &Path) -> Result<Vec<String>, RunError> {
-    let mut names = disk.names(runs)?;
-    names.retain(|name| !name.starts_with('.') && runs.join(name).join("run.lock.kdl").is_file());
-    Ok(names)
+    let mut found = Vec::new();
+    for name in disk.names(runs)?.into_iter().filter(|name| !name.starts_with('.')) {
+        if disk.exists(&runs.join(&name).join("run.lock.kdl"))? {
+            found.push(name);
+        }
+    }
+    Ok(found)
 }
 
 /// Experiment and id of a directory's name.

@@ -25,7 +25,7 @@ impl RunDir {
     /// [`RunError::Clash`] if it is there with another canonical text; the system's.
     pub fn open_or_create(disk: &Disk, runs: &Path, name: &str, lock: &str, canon: &str) -> Result<Self, RunError> {
         let run = Self { disk: disk.clone(), path: runs.join(name) };
-        if !run.path.exists() {
+        if !disk.exists(&run.path)? {
             run.create(lock, canon)?;
         }
         let found = run.canon()?;
@@ -48,7 +48,7 @@ impl RunDir {
         disk.ensure_folder(runs)?;
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = runs.join(format!(".tmp-{}-{}-{number}", self.name(), std::process::id()));
-        if draft.exists() {
+        if disk.exists(&draft)? {
             // Left by a killed process that had our number.
             disk.remove_folder(&draft)?;
         }
@@ -59,7 +59,7 @@ impl RunDir {
         match disk.rename(&draft, &self.path) {
             Ok(()) => disk.sync_folder(runs),
             // Another process was faster.
-            Err(_) if self.path.join("canon.txt").exists() => disk.remove_folder(&draft),
+            Err(_) if disk.exists(&self.path.join("canon.txt"))? => disk.remove_folder(&draft),
             Err(error) => Err(error),
         }
     }
@@ -70,15 +70,17 @@ impl RunDir {
     /// [`RunError::RunningElsewhere`] if a live process runs it; the system's.
     pub fn set_aside(disk: &Disk, runs: &Path, name: &str) -> Result<Option<PathBuf>, RunError> {
         let path = runs.join(name);
-        if !path.exists() {
+        if !disk.exists(&path)? {
             return Ok(None);
         }
         let _lease = Lease::take(disk, &path)?;
         let attic = runs.join("attic");
         disk.ensure_folder(&attic)?;
-        let mut places = (1..).map(|n: u64| attic.join(format!("{name}-{n}")));
-        let Some(place) = places.find(|place| !place.exists()) else { return Ok(None) };
-        disk.rename(&path, &place)?;
+        let taken = disk.names(&attic)?;
+        let mut places = (1..).map(|n: u64| format!("{name}-{n}"));
+        let Some(place) = places.find(|place| !taken.contains(place)) else { return Ok(None) };
+        let place = attic.join(place);
+        disk.relocate(&path, &place)?;
         disk.sync_folder(&attic)?;
         disk.sync_folder(runs)?;
         Ok(Some(place))

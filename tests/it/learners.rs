@@ -16,6 +16,7 @@ use starpo::record::{Disk, Facts, Progress, RunDir, Timings, reader};
 use starpo::stage::{Ended, StageError, drive};
 use starpo::train::{Training, train_step};
 
+use crate::disk::{End, Memory};
 use crate::learning::close;
 use crate::run::resolve;
 
@@ -171,17 +172,18 @@ fn survives(overrides: &[&str]) -> Vec<Value> {
 
 /// Killed in the middle, resumed on two threads instead of one: the same bytes.
 pub(crate) fn survives_a_kill(resolved: &Resolved) -> Vec<Value> {
-    let (calm, runs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let expected = attempt(&Disk::default(), calm.path(), resolved, 1).unwrap();
-    let disk = Disk::dying_after(70);
-    assert!(attempt(&disk, runs.path(), resolved, 1).is_err() && disk.is_dead(), "{} outlived the disk", resolved.name);
-    let steps = starpo::record::checkpoint::steps(&Disk::default(), &runs.path().join(resolved.id().to_string()));
-    assert!(steps.unwrap().last().is_some_and(|step| *step < 3), "killed between the first checkpoint and the last");
-    // A killed process holds no lease; this one lives on.
-    let _ = std::fs::remove_file(runs.path().join(resolved.id().to_string()).join("lease"));
-    assert_eq!(attempt(&Disk::default(), runs.path(), resolved, 2).unwrap(), expected, "{}", resolved.name);
-    let lines = metrics(calm.path(), resolved);
-    assert_eq!(lines, metrics(runs.path(), resolved));
+    let (runs, calm) = (Path::new("runs"), Memory::new());
+    let run = runs.join(resolved.id().to_string());
+    let expected = attempt(&calm.disk(), runs, resolved, 1).unwrap();
+    let memory = Memory::killed_at(calm.calls() * 2 / 3);
+    let disk = memory.disk();
+    assert!(attempt(&disk, runs, resolved, 1).is_err(), "{} was killed", resolved.name);
+    let steps = starpo::record::checkpoint::steps(&disk, &run).unwrap();
+    assert!(steps.last().is_some_and(|step| *step < 3), "killed between the first checkpoint and the last");
+    memory.restart(End::Process);
+    assert_eq!(attempt(&disk, runs, resolved, 2).unwrap(), expected, "{}", resolved.name);
+    let lines = reader::metrics(&calm.disk(), &run).unwrap();
+    assert_eq!(lines, reader::metrics(&disk, &run).unwrap());
     lines
 }
 

@@ -15,7 +15,9 @@ use starpo::record::{Disk, Facts, Progress, RunDir, State, Timings, reader};
 use starpo::rollout::{self, RolloutStats};
 use starpo::stage::{Ended, StageError, drive};
 use starpo::train::{Training, train_step};
-use starpo::trajectory::{End, Limit, Split};
+use starpo::trajectory::{self, Limit, Split};
+
+use crate::disk::{End, Memory};
 
 /// A character an id; the template's special tokens stand above them.
 pub(crate) struct Characters;
@@ -193,25 +195,17 @@ pub(crate) fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<S
 #[test]
 fn a_run_killed_at_every_change_of_the_disk_ends_with_the_same_digest() {
     let resolved = resolve("bandit", &SMALL);
-    let calm = tempfile::tempdir().unwrap();
-    let expected = attempt(&Disk::default(), calm.path(), &resolved).unwrap();
-    let metrics = |runs: &Path| std::fs::read(runs.join(resolved.id().to_string()).join("metrics.jsonl")).unwrap();
-    let mut kills = 0;
-    loop {
-        let runs = tempfile::tempdir().unwrap();
-        let disk = Disk::dying_after(kills);
-        let survived = attempt(&disk, runs.path(), &resolved).is_ok() && !disk.is_dead();
-        // A killed process holds no lease; this one lives on.
-        let _ = std::fs::remove_file(runs.path().join(resolved.id().to_string()).join("lease"));
-        assert_eq!(attempt(&Disk::default(), runs.path(), &resolved).unwrap(), expected, "killed at change {kills}");
-        assert_eq!(metrics(runs.path()), metrics(calm.path()), "killed at change {kills}");
-        if survived {
-            break;
-        }
-        // Every change near the beginning, then every third: each kind of change is met many times.
-        kills += if kills < 40 { 1 } else { 3 };
+    let (runs, calm) = (Path::new("runs"), Memory::new());
+    let expected = attempt(&calm.disk(), runs, &resolved).unwrap();
+    let metrics = |disk: &Disk| disk.read(&runs.join(resolved.id().to_string()).join("metrics.jsonl")).unwrap();
+    // Of a learner of one number `crash` tries every call.
+    for call in (0..calm.calls()).step_by(5) {
+        let memory = Memory::killed_at(call);
+        assert!(attempt(&memory.disk(), runs, &resolved).is_err() || memory.is_dead());
+        memory.restart(End::Everything);
+        assert_eq!(attempt(&memory.disk(), runs, &resolved).unwrap(), expected, "killed at call {call}");
+        assert_eq!(metrics(&memory.disk()), metrics(&calm.disk()), "killed at call {call}");
     }
-    assert!(kills > 60, "{kills} changes");
 }
 
 #[test]
@@ -429,7 +423,7 @@ fn t17_the_budget_ends_the_episode() {
     let reply = &["<think>a</think><answer>Left || Up || Left</answer>"];
     let episode = scripted("sokoban", &[LONG, ROOM, "max-actions=2", "max-actions-per-turn=3"], reply);
     assert_eq!((episode.turns[0].executed.len(), episode.turns[0].penalty), (2, 0.0));
-    assert_eq!(episode.end, End::Truncated(Limit::Actions));
+    assert_eq!(episode.end, trajectory::End::Truncated(Limit::Actions));
     assert!(!episode.solved());
 }
 
@@ -455,8 +449,8 @@ fn t18_success_and_pass_at_k() {
     let resolved = resolve("bandit", &[&SMALL[..], &["groups=1", "group-size=2"]].concat());
     let chat = Chat::new(&Characters, true).unwrap();
     let mut groups = rollout::collect(&resolved.config, &chat, &Choice::new(), 1, 0);
-    groups[0].members[0].end = End::Solved;
-    groups[0].members[1].end = End::Failed;
+    groups[0].members[0].end = trajectory::End::Solved;
+    groups[0].members[1].end = trajectory::End::Failed;
     let stats = RolloutStats::of(&groups, 0.0);
     assert_eq!((stats.success, stats.pass_at_k), (0.5, 1.0));
 }
@@ -465,7 +459,7 @@ fn t18_success_and_pass_at_k() {
 fn an_episode_that_outgrows_its_context_ends_and_its_mask_stays_on_what_was_sampled() {
     let reply = &["<think>a</think><answer>Up</answer>"; 9];
     let episode = scripted("sokoban", &[LONG, "max-context-tokens=700", "max-turns=9", "max-actions=9"], reply);
-    assert_eq!(episode.end, End::Truncated(Limit::Tokens));
+    assert_eq!(episode.end, trajectory::End::Truncated(Limit::Tokens));
     let row = &episode.sequences[0];
     for span in &row.responses {
         assert_eq!(Characters.decode(&row.tokens[span.clone()]), "a</think><answer>Up</answer><|im_end|>");

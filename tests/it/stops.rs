@@ -17,6 +17,7 @@ use starpo::stop::{
 use starpo::trajectory::Group;
 
 use crate::config::Files;
+use crate::disk::{End, Memory};
 use crate::run::{Characters, Choice, SMALL, attempt, latest, resolve};
 
 /// The step of the record, counted from 0, at which one of these stops ends the run, and why.
@@ -120,19 +121,15 @@ fn bandit(more: &str, overrides: &[&str]) -> Resolved {
     resolve_with("test", &latest(&[&SMALL[..], overrides].concat()), &files).unwrap()
 }
 
-/// Runs it calmly and killed once after `changes` changes of the disk: equal digests. Gives the calm run's folder.
-fn twice(resolved: &Resolved, changes: u64) -> tempfile::TempDir {
-    let (calm, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+/// Runs it calmly and killed once at call `call` of the disk: equal digests. Gives the calm run's folder.
+fn twice(resolved: &Resolved, call: usize) -> tempfile::TempDir {
+    let (calm, killed) = (tempfile::tempdir().unwrap(), Memory::killed_at(call));
     let expected = attempt(&Disk::default(), calm.path(), resolved).unwrap();
-    let disk = Disk::dying_after(changes);
-    assert!(attempt(&disk, killed.path(), resolved).is_err() || disk.is_dead(), "killed before its end");
-    let _ = std::fs::remove_file(killed.path().join(resolved.id().to_string()).join("lease"));
-    assert_eq!(attempt(&Disk::default(), killed.path(), resolved).unwrap(), expected);
-    let runs = [&calm, &killed].map(|runs| runs.path().join(resolved.id().to_string()));
-    assert_eq!(
-        reader::result(&Disk::default(), &runs[0]).unwrap(),
-        reader::result(&Disk::default(), &runs[1]).unwrap()
-    );
+    assert!(attempt(&killed.disk(), Path::new("runs"), resolved).is_err(), "killed before its end");
+    killed.restart(End::Everything);
+    assert_eq!(attempt(&killed.disk(), Path::new("runs"), resolved).unwrap(), expected);
+    let result = |disk: &Disk, runs: &Path| reader::result(disk, &runs.join(resolved.id().to_string())).unwrap();
+    assert_eq!(result(&Disk::default(), calm.path()), result(&killed.disk(), Path::new("runs")));
     calm
 }
 
@@ -144,7 +141,7 @@ fn lines(runs: &Path, resolved: &Resolved) -> Vec<Value> {
 fn a_run_that_refills_plays_fresh_tasks_until_it_has_enough() {
     let refill = ["filter=equal-rewards", "filter.empty=refill", "filter.empty.tries=2", "group-size=2"];
     let resolved = bandit("", &refill);
-    let runs = twice(&resolved, 30);
+    let runs = twice(&resolved, 45);
     let mut tries = Vec::new();
     for line in &lines(runs.path(), &resolved)[1..] {
         let number = |path| metric(line, path).unwrap().unwrap();
@@ -202,7 +199,7 @@ fn kept_groups_of_all_rounds_are_cut_to_a_steps_number() {
 fn a_run_that_stops_early_ends_in_order_and_says_why() {
     let stop = "stop \"rule\" { when \"rollout.success\"; above -1.0; for 3 }\nstop \"spread-collapse\"";
     let resolved = bandit(stop, &["steps=50", "eval.every=20"]);
-    let runs = twice(&resolved, 16);
+    let runs = twice(&resolved, 31);
     let lines = lines(runs.path(), &resolved);
     let last = lines.last().unwrap();
     assert_eq!(last["step"], 3);
@@ -228,7 +225,7 @@ fn a_rule_over_a_metric_that_no_record_has_fails_the_first_step() {
 fn a_rule_scales_what_is_left_of_the_run() {
     let stop = "stop \"rule\" { when \"rollout.success\"; above -1.0; for 2; action \"scale-lr\" factor=0.5 }";
     let resolved = bandit(stop, &["update.schedule=constant", "update.learning-rate=0.25"]);
-    let runs = twice(&resolved, 24);
+    let runs = twice(&resolved, 39);
     let rates: Vec<Value> =
         lines(runs.path(), &resolved)[1..].iter().map(|line| line["update"]["learning_rate"].clone()).collect();
     assert_eq!(rates, [0.25, 0.25, 0.125, 0.125, 0.0625]);
@@ -242,7 +239,7 @@ fn the_checkpoint_of_the_best_evaluation_is_kept() {
         let restless =
             [seed, "steps=9", "eval.every=1", "update.learning-rate=0.3", "checkpoint-every=4", "checkpoints=1"];
         let resolved = bandit("", &restless);
-        let runs = twice(&resolved, 40);
+        let runs = twice(&resolved, 55);
         let run = runs.path().join(resolved.id().to_string());
         let scores: Vec<f64> =
             lines(runs.path(), &resolved).iter().map(|line| line["eval"]["success"].as_f64().unwrap()).collect();

@@ -11,14 +11,15 @@ use starpo::chat::{Chat, Mask, Tokens, WindowConfig};
 use starpo::experiment::{Resolved, ResolvedConfig, RolloutConfig};
 use starpo::learners::Learners;
 use starpo::policy::{self, Scripted, Shape, Tokenizer, Transformer, Voice, Weights};
+use starpo::record::Timings;
 use starpo::record::episode::{self, TurnMetrics, Window};
-use starpo::record::{Disk, Timings};
 use starpo::rng::Stream;
 use starpo::rollout::{self, Plan, RolloutStats};
 use starpo::train::train_step;
 use starpo::trajectory::{End, Limit, Sequence, Split, Trajectory};
 use starpo::warm_start;
 
+use crate::disk::{self, Memory};
 use crate::golden;
 use crate::run::{Characters, SMALL, attempt, resolve};
 
@@ -310,15 +311,13 @@ fn masks_change_what_is_learnt_and_not_what_is_recorded() {
 fn a_run_of_turns_killed_anywhere_ends_with_the_same_digest() {
     for window in &WINDOWS[1..] {
         let resolved = resolve("sokoban", &[&SMALL[..], window, &["max-turns=3", "steps=3", "groups=2"]].concat());
-        let runs = || tempfile::tempdir().unwrap();
-        let expected = attempt(&Disk::default(), runs().path(), &resolved).unwrap();
-        for kills in [20, 45, 70] {
-            let runs = runs();
-            let killed = |runs: &Path| attempt(&Disk::dying_after(kills), runs, &resolved).is_err();
-            assert!(killed(runs.path()), "{kills}");
-            // A killed process holds no lease; this one lives on.
-            let _ = std::fs::remove_file(runs.path().join(resolved.id().to_string()).join("lease"));
-            assert_eq!(attempt(&Disk::default(), runs.path(), &resolved).unwrap(), expected, "killed at {kills}");
+        let (runs, calm) = (Path::new("runs"), Memory::new());
+        let expected = attempt(&calm.disk(), runs, &resolved).unwrap();
+        for quarter in 1..4 {
+            let memory = Memory::killed_at(calm.calls() * quarter / 4);
+            assert!(attempt(&memory.disk(), runs, &resolved).is_err());
+            memory.restart(disk::End::Process);
+            assert_eq!(attempt(&memory.disk(), runs, &resolved).unwrap(), expected, "killed in quarter {quarter}");
         }
     }
 }
