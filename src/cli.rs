@@ -9,17 +9,23 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::config::Diagnostics;
+use crate::experiment::Outside;
 use crate::record::RunError;
 use crate::stage::StageError;
 
 mod agent;
 mod eval;
 mod explain;
+mod export;
+mod gc;
 mod ls;
+mod outside;
 mod replay;
 mod run;
 mod show;
+mod tag;
 mod tokenizer;
+mod verify;
 mod why;
 
 /// Trains and diagnoses reasoning agents by reinforcement learning, reproducibly.
@@ -63,6 +69,16 @@ enum Verb {
     Why(why::Why),
     /// List runs
     Ls(ls::Ls),
+    /// Make a finished run again beside it, and say whether the same came out
+    Verify(verify::Verify),
+    /// Give a run a name of its own, which keeps it from `gc`
+    Tag(tag::Tag),
+    /// Take such a name away
+    Untag(tag::Untag),
+    /// Write a finished run into one archive: lock, metrics, episodes, and the command that makes it again
+    Export(export::Export),
+    /// Free what no tag, sweep or golden names: says what, and asks
+    Gc(gc::Gc),
     /// Play the held-out panel with a run's weights, an experiment's warm start, or a player without weights
     Eval(eval::Eval),
     /// Redo the arithmetic of an update on recorded episodes
@@ -129,6 +145,11 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Explain(verb) => verb.run(common),
         Verb::Why(verb) => verb.run(common),
         Verb::Ls(verb) => verb.run(common),
+        Verb::Verify(verb) => verb.run(common),
+        Verb::Tag(verb) => verb.run(common),
+        Verb::Untag(verb) => verb.run(common),
+        Verb::Export(verb) => verb.run(common),
+        Verb::Gc(verb) => verb.run(common),
         Verb::Eval(verb) => verb.run(common),
         Verb::Replay(verb) => verb.run(common),
         Verb::Tokenizer(verb) => verb.run(common),
@@ -163,6 +184,13 @@ fn complain(error: CliError, json: bool) {
 fn say(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+impl Common {
+    /// What is outside: the project's files and the runs.
+    fn outside(&self) -> outside::WithRuns {
+        outside::WithRuns { outside: Outside::new(&root()), runs: self.runs_dir.clone() }
+    }
 }
 
 /// The folder that relative `(file)` paths, `configs/` and `experiments/` are found in.

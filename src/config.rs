@@ -38,6 +38,11 @@ pub trait Reader {
 
     /// The digest of a folder's content, in hex.
     fn folder(&self, path: &str) -> io::Result<String>;
+
+    /// The directory of the finished run that `name` says.
+    fn run(&self, name: &str) -> io::Result<String> {
+        Err(io::Error::other(format!("no folder of runs to look for {name} in")))
+    }
 }
 
 /// Which documents make the tree.
@@ -138,7 +143,7 @@ pub enum Kind {
     Text,
     /// Text given in place, or by `(file)path`; a file enters the key by content.
     Input,
-    /// A folder, by `(dir)path`; enters the key by content.
+    /// A folder, by `(dir)path`, or a finished run, by `(run)name`; enters the key by content: of a run, its weights.
     Folder,
     /// One of some names.
     Choice(&'static [&'static str]),

@@ -24,7 +24,7 @@ pub use embedded::FILES as EMBEDDED;
 pub use explain::explain;
 pub use gradients::{Buckets, Edges, GradientsConfig, Quantiles};
 pub use identity::{COMPONENTS, Key, RunId};
-pub use lock::from_lock;
+pub use lock::{from_lock, read_lock};
 pub use outside::Outside;
 pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
 
@@ -141,7 +141,7 @@ section! {
 section! {
     /// A Hugging Face folder: `config.json`, `model.safetensors`, `tokenizer.json`.
     pub struct Pretrained epoch 1 {
-        /// The folder.
+        /// The folder; or by `(run)` a finished run, named as everywhere, which gives its last weights and tokenizer.
         pub path: Folder,
     }
 }

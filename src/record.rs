@@ -10,21 +10,26 @@
 //! ([`disk`]), append-only files are cut back to the checkpoint that a resumed attempt starts from ([`checkpoint`]),
 //! and one process at a time holds the lease ([`lease`]).
 
+pub mod archive;
 pub mod attempt;
 pub mod checkpoint;
+pub mod compare;
 pub mod digest;
 pub mod disk;
 pub mod episode;
 pub mod error;
 mod fields;
+pub mod garbage;
 pub mod lease;
 pub mod log;
 pub mod progress;
+mod prolong;
 mod provenance;
 pub mod reader;
 pub mod run_dir;
 pub mod signals;
 pub mod state;
+pub mod tags;
 pub mod timings;
 
 pub use attempt::{Attempt, Begun, Facts};

@@ -45,9 +45,9 @@ section! {
 }
 
 impl ScheduleConfig {
-    /// The share of the peak at step `step` (from 1) of `steps`.
+    /// The share of the peak at step `step` (from 1) of as many as `steps` says, if it is asked.
     #[must_use]
-    pub fn share(&self, step: usize, steps: usize) -> f64 {
+    pub fn share(&self, step: usize, steps: impl FnOnce() -> usize) -> f64 {
         let (Self::Constant(Constant { warmup })
         | Self::Linear(Linear { warmup })
         | Self::Cosine(Cosine { warmup, .. })) = self;
@@ -55,12 +55,48 @@ impl ScheduleConfig {
         if step < peak {
             return step as f64 / peak as f64;
         }
-        let (since, left) = ((step - peak) as f64, steps.max(step) - peak);
+        let since = (step - peak) as f64;
+        let left = || steps().max(step) - peak;
         match self {
             Self::Constant(_) => 1.0,
-            Self::Linear(_) => 1.0 - since / (left + 1) as f64,
-            Self::Cosine(cosine) => half_cosine(cosine.floor, since / left.max(1) as f64),
+            Self::Linear(_) => 1.0 - since / (left() + 1) as f64,
+            Self::Cosine(cosine) => half_cosine(cosine.floor, since / left().max(1) as f64),
         }
+    }
+}
+
+/// How far a run goes, as its steps may know it. What they are told is remembered: a longer run would be told
+/// otherwise, so up to the first step that was told, the two are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    steps: usize,
+    foreseen: bool,
+}
+
+impl Horizon {
+    /// `foreseen`: whether a step has been told already.
+    #[must_use]
+    pub fn new(steps: usize, foreseen: bool) -> Self {
+        Self { steps, foreseen }
+    }
+
+    /// The number of steps.
+    pub fn steps(&mut self) -> usize {
+        self.foreseen = true;
+        self.steps
+    }
+
+    /// Whether `step` is the last. That it is not is no secret: nor is it in a longer run.
+    pub fn is_last(&mut self, step: usize) -> bool {
+        let last = step >= self.steps;
+        self.foreseen |= last;
+        last
+    }
+
+    /// Whether any step so far knew how many there are.
+    #[must_use]
+    pub fn foreseen(&self) -> bool {
+        self.foreseen
     }
 }
 
@@ -76,7 +112,7 @@ mod tests {
 
     #[test]
     fn rates_over_a_run() {
-        let shares = |schedule: ScheduleConfig, steps: [usize; 4]| steps.map(|step| schedule.share(step, 9));
+        let shares = |schedule: ScheduleConfig, steps: [usize; 4]| steps.map(|step| schedule.share(step, || 9));
         assert_eq!(shares(ScheduleConfig::Constant(Constant { warmup: 0 }), [1, 2, 5, 9]), [1.0; 4]);
         assert_eq!(shares(ScheduleConfig::Constant(Constant { warmup: 4 }), [1, 2, 4, 9]), [0.25, 0.5, 1.0, 1.0]);
         // (10 − s) / 9 without a rise, (10 − s) / 8 after a rise of two steps.
@@ -90,6 +126,6 @@ mod tests {
             assert!((share - by_hand).abs() < 1e-15, "{share} is not {by_hand}");
         }
         assert_eq!(shares(cosine(12), [3, 6, 9, 9]), [0.25, 0.5, 0.75, 0.75]);
-        assert_eq!((cosine(0).share(1, 1), linear(0).share(1, 1)), (1.0, 1.0));
+        assert_eq!((cosine(0).share(1, || 1), linear(0).share(1, || 1)), (1.0, 1.0));
     }
 }

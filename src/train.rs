@@ -21,6 +21,7 @@ use crate::record::episode::{self, TurnMetrics, Window};
 use crate::reward;
 use crate::rng::Stream;
 use crate::rollout::{self, RolloutStats};
+use crate::schedule::Horizon;
 use crate::stage::{Report, Stage};
 use crate::stats;
 use crate::stop::Stops;
@@ -232,6 +233,7 @@ pub struct Training<'a> {
     pub collapse: History,
     /// Of the KL in the reward, at the next step.
     pub kl_coef: f64,
+    pub horizon: Horizon,
 }
 
 impl Stage for Training<'_> {
@@ -241,7 +243,8 @@ impl Stage for Training<'_> {
 
     fn step(&mut self, step: usize, timings: &mut Timings) -> Result<Report, String> {
         let (mut record, groups) = self.train(step, timings)?;
-        let due = step.is_multiple_of(self.config.eval.every) || step >= self.steps();
+        let due =
+            self.config.eval.tasks > 0 && (step.is_multiple_of(self.config.eval.every) || self.horizon.is_last(step));
         let mut evaluation = if due { self.evaluate(&mut record, timings)? } else { None };
         let regime = record.collapse.as_mut().and_then(|now| self.collapse.judge(&self.config.collapse, now));
         let turns = record.collapse.as_ref().map(Collapse::turns).unwrap_or_default();
@@ -266,7 +269,10 @@ impl Stage for Training<'_> {
     }
 
     fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
-        let counters = json!({ "stops": self.stops.save(), "collapse": self.collapse, "kl_coef": self.kl_coef });
+        let counters = json!({
+            "stops": self.stops.save(), "collapse": self.collapse, "kl_coef": self.kl_coef,
+            "foreseen": self.horizon.foreseen(),
+        });
         (self.learners.save(), counters)
     }
 
@@ -274,6 +280,7 @@ impl Stage for Training<'_> {
         self.stops.restore(&counters["stops"])?;
         self.collapse = History::deserialize(&counters["collapse"]).map_err(|error| format!("collapse: {error}"))?;
         self.kl_coef = counters["kl_coef"].as_f64().ok_or("its counters lack kl_coef")?;
+        self.horizon = Horizon::new(self.steps(), counters["foreseen"].as_bool().unwrap_or(true));
         self.learners.restore(files)
     }
 }
@@ -283,7 +290,8 @@ impl<'a> Training<'a> {
     #[must_use]
     pub fn new(config: &'a ResolvedConfig, chat: &'a Chat<'a>, learners: Learners<'a>) -> Self {
         let stops = Stops::new(&config.stop, config.filter.empty_stop());
-        Self { config, chat, learners, stops, collapse: History::default(), kl_coef: config.reward.kl.start() }
+        let (collapse, kl_coef) = (History::default(), config.reward.kl.start());
+        Self { config, chat, learners, stops, collapse, kl_coef, horizon: Horizon::new(config.train.steps, false) }
     }
 
     /// Step `step` without its evaluation. The learning rate is the schedule's, as far as the stops have left it.
@@ -291,7 +299,7 @@ impl<'a> Training<'a> {
         if step == 0 {
             return Ok((StepRecord::default(), Vec::new()));
         }
-        let share = self.config.update.schedule.share(step, self.config.train.steps) * self.stops.lr_scale();
+        let share = self.config.update.schedule.share(step, || self.horizon.steps()) * self.stops.lr_scale();
         train_step(self.config, self.chat, &mut self.learners, step, share, &mut self.kl_coef, timings)
     }
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use super::outside::{content, is_run};
 use super::{CliError, root};
 use crate::chat::{Chat, Script};
-use crate::config::{Diagnostics, Folder, Input, Reader};
+use crate::config::{Folder, Input};
 use crate::experiment::{
     CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock,
 };
@@ -42,11 +43,21 @@ impl Agent {
             }
             ModelConfig::Pretrained(pretrained) => {
                 unchanged(&pretrained.path)?;
+                if is_run(&pretrained.path.path) {
+                    return Self::of_run(&pretrained.path.path);
+                }
                 let (weights, text) = policy::read_folder(&pretrained.path.path).map_err(CliError::Input)?;
                 let tokenizer = Tokenizer::from_json(&text).map_err(CliError::Input)?;
                 Ok(Self { tokenizer, weights })
             }
         }
+    }
+
+    /// The model of a run, with its last weights.
+    fn of_run(path: &Path) -> Result<Self, CliError> {
+        let (disk, path) = (Disk::default(), root().join(path));
+        let agent = Self::new(&locked(&RunDir::open(&disk, &path))?.config)?;
+        Ok(Self { weights: agent.checkpoint(&disk, &path)?, ..agent })
     }
 
     /// The chat over the agent's tokenizer.
@@ -126,7 +137,7 @@ impl Agent {
 /// That a folder is still what the run's key was made from.
 fn unchanged(folder: &Folder) -> Result<(), CliError> {
     let path = folder.path.display().to_string();
-    let found = Outside::new(&root()).folder(&path).map_err(|error| CliError::Input(format!("{path}: {error}")))?;
+    let found = content(&Outside::new(&root()), &path).map_err(|error| CliError::Input(format!("{path}: {error}")))?;
     if found == folder.digest {
         return Ok(());
     }
@@ -163,6 +174,5 @@ fn voice<'a>(chat: &'a Chat<'a>) -> Voice<'a> {
 
 /// The run that a directory holds.
 pub(super) fn locked(run: &RunDir) -> Result<Resolved, CliError> {
-    let corrupt = |error: Diagnostics| RunError::Corrupt { path: run.path().to_owned(), what: error.to_string() };
-    Ok(from_lock(&run.lock()?).map_err(corrupt)?)
+    Ok(from_lock(&run.lock()?)?)
 }

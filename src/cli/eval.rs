@@ -53,7 +53,7 @@ impl Eval {
                     "overrides go with an experiment's name",
                 ));
             }
-            None => experiment::resolve(&self.subject, &self.overrides, &root())?,
+            None => experiment::resolve_with(&self.subject, &self.overrides, &common.outside())?,
         };
         if resolved.config.eval.tasks == 0 {
             return Err(usage("eval.tasks is 0: there is nothing to play", "such as eval.tasks=256"));

@@ -23,7 +23,7 @@ impl Explain {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let found = experiment::explain(&self.path, &root())?;
         let resolved = match &self.experiment {
-            Some(name) => Some(experiment::resolve(name, &self.overrides, &root())?),
+            Some(name) => Some(experiment::resolve_with(name, &self.overrides, &common.outside())?),
             None => None,
         };
         let here = |field: &Explanation| resolved.as_ref().map(|resolved| set(resolved, field));

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, expert, locked, threads};
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
 use crate::policy::{self, Optimizer, Weights};
 use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, log, reader, signals};
@@ -26,6 +26,10 @@ pub(super) struct Run {
     experiment: String,
     /// `path=value`; short names and aliases will do
     overrides: Vec<String>,
+    /// Start from the last weights of a finished run: short for `model=pretrained "model.path=(run)RUN"`, and for
+    /// `warm-start=none` unless a warm start is asked for
+    #[arg(long, value_name = "RUN")]
+    from: Option<String>,
     /// Move what is there of this run aside, and start anew
     #[arg(long)]
     fresh: bool,
@@ -40,7 +44,7 @@ pub(super) struct Exec {
 
 impl Run {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        let resolved = experiment::resolve(&self.experiment, &self.overrides, &root())?;
+        let resolved = experiment::resolve_with(&self.experiment, &self.overrides(), &common.outside())?;
         let (disk, name) = (Disk::default(), resolved.id().to_string());
         if self.fresh
             && let Some(place) = RunDir::set_aside(&disk, &common.runs_dir, &name)?
@@ -53,7 +57,21 @@ impl Run {
         // What cannot work leaves no directory.
         let agent = Agent::new(&resolved.config)?;
         let run = RunDir::open_or_create(&disk, &common.runs_dir, &name, &resolved.lock(), &resolved.canon)?;
-        carry_out(&disk, &run, &resolved, &agent, common)
+        let how = carry_out(&disk, &run, &resolved, &agent, self.fresh, common)?;
+        result(&disk, &run, &resolved, common, how)
+    }
+}
+
+impl Run {
+    /// The overrides, after those that `--from` is short for.
+    fn overrides(&self) -> Vec<String> {
+        let asked = |typed: &String| typed.replace('_', "-").starts_with("warm-start");
+        let from = self.from.iter().flat_map(|run| {
+            let model = ["model=pretrained".to_owned(), format!("model.path=(run){run}")];
+            let cold = (!self.overrides.iter().any(asked)).then(|| "warm-start=none".to_owned());
+            model.into_iter().chain(cold)
+        });
+        from.chain(self.overrides.iter().cloned()).collect()
     }
 }
 
@@ -70,20 +88,31 @@ impl Exec {
             });
         }
         let agent = Agent::new(&resolved.config)?;
-        carry_out(&disk, &run, &resolved, &agent, common)
+        let how = carry_out(&disk, &run, &resolved, &agent, false, common)?;
+        result(&disk, &run, &resolved, common, how)
     }
 }
 
-/// Takes a run from where it stands to its end, and says what came out.
-fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, common: &Common) -> Result<(), CliError> {
+/// Takes a run from where it stands to its end: how it came there. A `fresh` one takes nothing from a shorter one.
+pub(super) fn carry_out(
+    disk: &Disk,
+    run: &RunDir,
+    resolved: &Resolved,
+    agent: &Agent,
+    fresh: bool,
+    common: &Common,
+) -> Result<&'static str, CliError> {
     tell(common, &format!("run {}  key {}  {}", resolved.id(), resolved.key, run.path().display()));
     let config = &resolved.config;
     let chat = agent.chat(config)?;
     agent.check_tokenizer(config)?;
     policy::device(&config.execution.device).map_err(CliError::Agent)?;
     let Some(mut begun) = run.begin(&facts(resolved))? else {
-        return result(disk, run, resolved, common, "finished before");
+        return Ok("finished before");
     };
+    if !fresh && let Some((shorter, step)) = begun.prolong()? {
+        tell(common, &format!("the first {step} steps are those of {shorter}"));
+    }
     begun.warnings.extend(config.warnings());
     log_to(disk, run, resolved)?;
     catch_signals()?;
@@ -110,7 +139,7 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, comm
     let ended = drive(&mut training, begun, &config.execution, &progress);
     progress.finish();
     match ended? {
-        Ended::Done { .. } => result(disk, run, resolved, common, "finished"),
+        Ended::Done { .. } => Ok("finished"),
         Ended::Interrupted(signal) => Err(CliError::Interrupted(signal)),
     }
 }

@@ -47,7 +47,7 @@ impl Why {
     /// The lines of a canonical text, by path. Overrides go to the experiments alone.
     fn facts(&self, subject: &str, common: &Common) -> Result<Facts, CliError> {
         let canon = if experiment::exists(subject, &root()) {
-            experiment::resolve(subject, &self.overrides, &root())?.canon
+            experiment::resolve_with(subject, &self.overrides, &common.outside())?.canon
         } else {
             let disk = Disk::default();
             RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, subject)?).canon()?

@@ -440,12 +440,13 @@ impl<'l> Layers<'l> {
             (Some(("dir", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Folder) => {
                 self.folder(path, &place)
             }
+            (Some(("run", _)), KdlValue::String(name)) if matches!(slot.kind, Kind::Folder) => self.run(name, &place),
             (Some((other, at)), _) => {
                 let why = match other {
                     "ref" => "takes the path of a value",
                     "file" => "is for texts that may come from a file",
-                    "dir" => "is for folders",
-                    _ => "is not known; there are (ref), (file), (dir), and before nodes (local), (unset)",
+                    "dir" | "run" => "is for folders",
+                    _ => "is not known; there are (ref), (file), (dir), (run), and before nodes (local), (unset)",
                 };
                 Err(error::bad_annotation(&at, other, why))
             }
@@ -475,6 +476,12 @@ impl<'l> Layers<'l> {
         Ok(Value::Folder { path: path.to_owned(), digest })
     }
 
+    /// A finished run in the place of a folder.
+    fn run(&self, name: &str, place: &Place) -> Result<Value, Diagnostic> {
+        let path = self.reader.run(name).map_err(|error| error::unreadable(place, name, &error.to_string()))?;
+        self.folder(&path, place)
+    }
+
     /// A value without fields, from the text of an override.
     pub(super) fn typed(&mut self, field: &'static Field, kind: &'static Kind, text: &str, place: &Place) -> Tree {
         if matches!(kind, Kind::Optional(_)) && text == "null" {
@@ -486,7 +493,10 @@ impl<'l> Layers<'l> {
                 let items = items.map(|text| self.typed(field, item, text, place)).collect();
                 return Tree::new(Form::List(items), place.clone());
             }
-            Kind::Folder => self.folder(text, place),
+            Kind::Folder => match text.strip_prefix("(run)") {
+                Some(name) => self.run(name, place),
+                None => self.folder(text, place),
+            },
             Kind::Input if text.starts_with("(file)") => self.file(&text["(file)".len()..], place),
             kind => scalar::check(kind, field.range, &scalar::literal(kind, text), place),
         };

@@ -24,7 +24,7 @@ pub(super) fn show(run: &Resolved) -> String {
 
 pub(super) fn lock(run: &Resolved) -> String {
     let mut out = String::from("/- kdl-version 2\n");
-    out.push_str(&format!("run {} lock=1 canon=1 {{\n", quoted(&run.id().to_string())));
+    out.push_str(&format!("run {} lock={} canon={} {{\n", quoted(&run.id().to_string()), VERSIONS[0].1, VERSIONS[1].1));
     out.push_str(&format!("    experiment {}\n", quoted(&run.name)));
     out.push_str(&format!("    key {}\n", quoted(&run.key.to_string())));
     for typed in &run.overrides {
@@ -77,6 +77,42 @@ fn raw(text: &str) -> String {
     format!("{hashes}\"{text}\"{hashes}")
 }
 
+/// The version of a lock's form, and of the canonical text's, that this program writes.
+const VERSIONS: [(&str, i128); 2] = [("lock", 1), ("canon", 1)];
+
+/// That a lock is of a form that this program reads: every one up to its own.
+fn check_versions(run: &KdlNode, top: &Place) -> Result<(), Diagnostic> {
+    for (form, newest) in VERSIONS {
+        let version = run.get(form).and_then(kdl::KdlValue::as_integer);
+        if version.is_none_or(|version| !(1..=newest).contains(&version)) {
+            let found = version.map_or("no".to_owned(), |version| version.to_string());
+            let message = format!("this lock has {form} version {found}, and this program reads up to {newest}");
+            return Err(Diagnostic::rule(Some(top), &message, "take the starpo that wrote it, or a newer one"));
+        }
+    }
+    Ok(())
+}
+
+/// A lock of any version as a person reads it: whole, but for the texts of its inputs. This program need not know its
+/// values.
+///
+/// # Errors
+/// If the text is no lock, or one of a later form.
+pub fn read_lock(text: &str) -> Result<String, Diagnostics> {
+    let source = Source::document("run.lock.kdl", text);
+    let mut document = config::parse(&source)?;
+    let top = Place::new(&source, 0, 0);
+    let none = || Diagnostic::rule(Some(&top), "this is no lock: it has no node `run`", "");
+    let run = document.get_mut("run").ok_or_else(none)?;
+    check_versions(run, &top)?;
+    let inputs = run.children_mut().as_mut().and_then(|children| children.get_mut("inputs"));
+    let files = inputs.and_then(|inputs| inputs.children_mut().as_mut());
+    for file in files.map(kdl::KdlDocument::nodes_mut).into_iter().flatten() {
+        file.clear_children();
+    }
+    Ok(document.to_string())
+}
+
 /// Makes the run of a lock's text again. Needs no other file.
 ///
 /// # Errors
@@ -87,6 +123,7 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
     let top = Place::new(&source, 0, 0);
     let broken = |what: &str| Diagnostic::rule(Some(&top), &format!("this is no lock: {what}"), "");
     let run = document.get("run").ok_or_else(|| broken("it has no node `run`"))?;
+    check_versions(run, &top)?;
     let nodes = run.children().map(kdl::KdlDocument::nodes).unwrap_or_default();
     let named = |name: &'static str| nodes.iter().filter(move |node| node.name().value() == name);
     let argument = |name: &'static str| named(name).next().and_then(first_text).ok_or_else(|| broken(name));

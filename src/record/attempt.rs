@@ -14,9 +14,9 @@ use crate::record::timings::{unix_time, utc};
 use crate::record::{RunDir, RunError, digest, provenance};
 
 /// The files that grow line by line and are cut back to a checkpoint.
-const APPENDED: [&str; 2] = ["metrics.jsonl", "timings.jsonl"];
+pub(super) const APPENDED: [&str; 2] = ["metrics.jsonl", "timings.jsonl"];
 /// The folders with one file a step.
-const STEPWISE: [&str; 2] = ["rollouts", "evals"];
+pub(super) const STEPWISE: [&str; 2] = ["rollouts", "evals"];
 /// Room that the run keeps for the reason why it failed, should the disk be full by then.
 const RESERVE: (&str, usize) = ("reserve", 8192);
 /// How hard zstd tries. Part of no digest: those are over uncompressed bytes.
@@ -46,7 +46,7 @@ pub struct Begun {
 /// without an end, it leaves a run that resumes, as a kill does.
 #[derive(Debug)]
 pub struct Attempt {
-    run: RunDir,
+    pub(super) run: RunDir,
     lease: Lease,
     number: u32,
     description: Fields,
@@ -97,8 +97,10 @@ impl Attempt {
         disk.sync_folder(&checkpoints)?;
         disk.sync_folder(self.path())?;
         disk.sync_folder(runs)?;
-        // The folder that holds that of the runs may be somebody else's, and closed to us.
-        let _ = disk.sync_folder(parent(runs));
+        for above in runs.ancestors().skip(1) {
+            // Those that are not ours may be closed to us.
+            let _ = disk.sync_folder(if above == Path::new("") { Path::new(".") } else { above });
+        }
         Ok(())
     }
 
@@ -268,7 +270,7 @@ impl Attempt {
 }
 
 /// The step that a file of episodes is of.
-fn step_of(name: &str) -> Option<usize> {
+pub(super) fn step_of(name: &str) -> Option<usize> {
     name.strip_prefix("step-")?.split('.').next()?.parse().ok()
 }
 

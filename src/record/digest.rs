@@ -42,6 +42,24 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<String, RunError> {
     Ok(format!("blake3:{}", result.finalize().to_hex()))
 }
 
+/// What the weights of the run in the folder `run` are to a run that starts from them, in hex: the policy's file in the
+/// newest checkpoint, and the lines of the canonical text that say what model it is of.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`] if there is no checkpoint.
+pub fn weights(disk: &Disk, run: &Path) -> Result<String, RunError> {
+    let missing = || RunError::Corrupt { path: run.to_owned(), what: "it has no checkpoint with weights".to_owned() };
+    let step = checkpoint::steps(disk, run)?.pop().ok_or_else(missing)?;
+    let canon = disk.read_text(&run.join("canon.txt"))?;
+    let is_model = |line: &&str| ["model", "@input model", "@epoch model."].iter().any(|start| line.starts_with(start));
+    let mut result = blake3::Hasher::new_derive_key("starpo weights 1");
+    for line in canon.lines().filter(is_model) {
+        result.update(line.as_bytes()).update(b"\n");
+    }
+    result.update(&disk.read(&checkpoint::folder(run, step).join("model.safetensors"))?);
+    Ok(result.finalize().to_hex().to_string())
+}
+
 fn decompress(path: &Path, file: Box<dyn Handle>) -> Result<impl Read + use<>, RunError> {
     zstd::Decoder::new(BufReader::new(file)).map_err(RunError::io("read", path))
 }

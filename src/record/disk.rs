@@ -1,5 +1,4 @@
-//! All access of a run to its files: what is made of the calls of a [`FileSystem`], so that a test can end a run at any of
-//! them.
+//! All access of a run to its files, made of calls of a [`FileSystem`], so that a test can end a run at any of them.
 
 mod file_system;
 
@@ -296,8 +295,8 @@ impl Disk {
     }
 }
 
-/// A small file that only we may change, rewritten in place since the lock belongs to it and not to its name. A torn one
-/// says nothing.
+/// A small file that only we may change, rewritten in place since the lock belongs to it and not to its name. A torn
+/// one says nothing.
 #[derive(Debug)]
 pub struct LockedFile {
     path: PathBuf,

@@ -53,8 +53,20 @@ pub enum RunError {
 
     /// No run of that name.
     #[error("no run called {name} in {}", runs.display())]
-    #[diagnostic(help("starpo ls lists the runs; any unique prefix of an id or of a directory's name will do"))]
+    #[diagnostic(help(
+        "starpo ls lists the runs and their tags; any unique prefix of an id or of a directory's name will do"
+    ))]
     Unknown { name: String, runs: PathBuf },
+
+    /// A word that can be no tag.
+    #[error("a run cannot be called \"{tag}\"")]
+    #[diagnostic(help("take letters, digits, `-`, `_` and `.`, and no directory's name"))]
+    NoTag { tag: String },
+
+    /// A tag that another run bears.
+    #[error("{tag} is another run's name: {run}")]
+    #[diagnostic(help("starpo untag {tag} takes it away"))]
+    Tagged { tag: String, run: String },
 
     /// More than one run of that name.
     #[error("{name} could be any of: {}", some(candidates))]
@@ -73,7 +85,7 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::RunningElsewhere { .. } | Self::LeaseLost { .. } => 75,
-            Self::Unknown { .. } | Self::Ambiguous { .. } => 2,
+            Self::Unknown { .. } | Self::Ambiguous { .. } | Self::NoTag { .. } | Self::Tagged { .. } => 2,
             Self::Io { .. } | Self::Clash { .. } | Self::Corrupt { .. } => 1,
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::record::fields::Read;
 use crate::record::lease::Holder;
-use crate::record::{Disk, RunDir, RunError, State};
+use crate::record::{Disk, RunDir, RunError, State, tags};
 
 /// A line of `starpo ls`.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,8 +69,8 @@ pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
     })
 }
 
-/// The directory of the run that `name` says: a path, a directory's name in `runs`, or any prefix of one directory's
-/// name or of one id alone.
+/// The directory of the run that `name` says: a path, a directory's name in `runs`, a tag, or any prefix of one
+/// directory's name or of one id alone.
 ///
 /// # Errors
 /// [`RunError::Unknown`], [`RunError::Ambiguous`]; if the folder cannot be listed.
@@ -80,6 +80,9 @@ pub fn find(disk: &Disk, runs: &Path, name: &str) -> Result<PathBuf, RunError> {
         if disk.exists(&path.join("run.lock.kdl"))? {
             return Ok(path);
         }
+    }
+    if let Some(run) = tags::find(disk, runs, name)? {
+        return Ok(runs.join(run));
     }
     let mut candidates = names(disk, runs)?;
     candidates.retain(|run| !name.is_empty() && (run.starts_with(name) || split(run).1.starts_with(name)));
@@ -161,7 +164,7 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
 }
 
 /// Names of the run directories in a folder.
-fn names(disk: &Disk, runs: &Path) -> Result<Vec<String>, RunError> {
+pub(super) fn names(disk: &Disk, runs: &Path) -> Result<Vec<String>, RunError> {
     let mut found = Vec::new();
     for name in disk.names(runs)?.into_iter().filter(|name| !name.starts_with('.')) {
         if disk.exists(&runs.join(&name).join("run.lock.kdl"))? {

@@ -301,7 +301,8 @@ fn a_run_is_moved_aside_to_another_file_system() {
 fn fifty_kills_of_a_process_change_nothing() {
     const KILLS: usize = 50;
     let folder = tempfile::tempdir().unwrap();
-    let experiment = "experiment \"kills\" {\n    extends \"bandit\"\n    model \"tiny\" { width 8; layers 1; heads 1; kv-heads 1; ffn 8 }\n}\n";
+    let model = "model \"tiny\" { width 8; layers 1; heads 1; kv-heads 1; ffn 8 }";
+    let experiment = format!("experiment \"kills\" {{\n    extends \"bandit\"\n    {model}\n}}\n");
     fs::create_dir(folder.path().join("experiments")).unwrap();
     fs::write(folder.path().join("experiments/kills.kdl"), experiment).unwrap();
     let start = |runs: &str| {

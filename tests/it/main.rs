@@ -17,11 +17,13 @@ mod mixture;
 mod objective;
 mod policy;
 mod presets;
+mod prolong;
 mod record;
 mod replay;
 mod reward;
 mod run;
 mod stops;
+mod store;
 mod tidy;
 mod window;
 

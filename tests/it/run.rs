@@ -181,7 +181,8 @@ pub(crate) fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<S
     let name = resolved.id().to_string();
     let run = RunDir::open_or_create(disk, runs, &name, &resolved.lock(), &resolved.canon)?;
     let facts = Facts { command: "test".into(), device: "cpu".into(), threads: 1 };
-    let Some(begun) = run.begin(&facts)? else { return Ok(reader::digest(disk, run.path())?.unwrap()) };
+    let Some(mut begun) = run.begin(&facts)? else { return Ok(reader::digest(disk, run.path())?.unwrap()) };
+    begun.prolong()?;
     let chat = Chat::new(&Characters, true).unwrap();
     let mut learner = Choice::new();
     let mut training = Training::new(&resolved.config, &chat, Learners::alone(&mut learner));

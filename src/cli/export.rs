@@ -1,0 +1,66 @@
+//! `starpo export`: a finished run as one file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::agent::locked;
+use super::{CliError, Common, say};
+use crate::record::archive::archive;
+use crate::record::{Disk, RunDir, reader};
+
+/// A run, and where its archive goes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Export {
+    /// A run's directory, a tag, or any unique prefix of its name or id
+    run: String,
+    /// The file; by default the run's name with `.tar.zst`, in the current folder
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Export {
+    pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
+        let disk = Disk::default();
+        let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
+        let digest = finished(&disk, &run)?;
+        let path = self.output.unwrap_or_else(|| format!("{}.tar.zst", run.name()).into());
+        let bytes = archive(&disk, &run, &readme(&run, &digest)?)?;
+        disk.replace(&path, &bytes)?;
+        match common.json {
+            true => say(&json!({ "file": path, "bytes": bytes.len(), "digest": digest }).to_string()),
+            false => say(&path.display().to_string()),
+        }
+        Ok(())
+    }
+}
+
+/// The digest of a run that has one.
+pub(super) fn finished(disk: &Disk, run: &RunDir) -> Result<String, CliError> {
+    reader::digest(disk, run.path())?.ok_or_else(|| CliError::Usage {
+        message: format!("{} is not finished: it has no result", run.name()),
+        help: Some(format!("starpo exec {} goes on with it", run.name())),
+    })
+}
+
+/// What the archive is, and how it is made again.
+fn readme(run: &RunDir, digest: &str) -> Result<String, CliError> {
+    let name = run.name();
+    let asked = match locked(run) {
+        Ok(resolved) => [vec![resolved.name], resolved.overrides].concat(),
+        Err(_) => vec![name.clone()],
+    };
+    let asked = asked.iter().map(|word| shell(word)).collect::<Vec<_>>().join(" ");
+    Ok(format!(
+        "A run of starpo: its resolved config with all inputs, its metrics, and every \
+         episode.\n\nIt was asked for by\n\n    starpo run {asked}\n\nand is made again from its own lock, in a folder \
+         `runs` that it is unpacked into, by\n\n    starpo verify {name}\n\nwhich must come to\n\n    {digest}\n"
+    ))
+}
+
+/// A word as shells read it.
+fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-=.,:/@%+".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}

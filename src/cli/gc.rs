@@ -1,0 +1,63 @@
+//! `starpo gc`: frees what nothing names.
+
+use std::io::{BufRead, IsTerminal};
+use std::path::Path;
+
+use clap::Args;
+use serde_json::json;
+
+use super::run::tell;
+use super::{CliError, Common, say};
+use crate::record::Disk;
+use crate::record::garbage::{self, Garbage};
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct Gc {
+    /// Remove without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Gc {
+    pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
+        let disk = Disk::default();
+        let found = garbage::find(&disk, &common.runs_dir, Path::new("golden"))?;
+        let bytes: u64 = found.iter().map(|garbage| garbage.bytes).sum();
+        if !common.json {
+            let line = |g: &Garbage| format!("{:<12} {:>10}  {}", g.what, mebibytes(g.bytes), g.path.display());
+            found.iter().for_each(|garbage| say(&line(garbage)));
+            say(&format!("{} folders, {}, that no tag, sweep or golden names", found.len(), mebibytes(bytes)));
+        }
+        let removes = !found.is_empty() && (self.yes || !common.json && confirmed());
+        let mut freed = 0;
+        for garbage in found.iter().filter(|_| removes) {
+            match garbage::remove(&disk, garbage)? {
+                true => freed += garbage.bytes,
+                false => tell(common, &format!("left, since it is running: {}", garbage.path.display())),
+            }
+        }
+        if common.json {
+            let one = |g: &Garbage| json!({ "path": g.path, "bytes": g.bytes, "what": g.what });
+            let all: Vec<_> = found.iter().map(one).collect();
+            say(&json!({ "garbage": all, "bytes": bytes, "freed": freed }).to_string());
+        } else if removes {
+            say(&format!("freed {}", mebibytes(freed)));
+        }
+        Ok(())
+    }
+}
+
+/// What a person at a terminal says to it; nobody is there to ask elsewhere.
+fn confirmed() -> bool {
+    if !std::io::stdin().is_terminal() {
+        say("nothing is removed without --yes");
+        return false;
+    }
+    say("remove them? [y/N]");
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}

@@ -1,0 +1,62 @@
+//! Where two runs that should be equal part.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::record::{Disk, RunError, checkpoint, reader};
+
+/// The first difference of the records, episodes and last weights of two runs, for a person; None if there is none.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`].
+pub fn difference(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, RunError> {
+    let (ours, theirs) = (reader::metrics(disk, a)?, reader::metrics(disk, b)?);
+    for (one, other) in ours.iter().zip(&theirs) {
+        if let Some(what) = values("", one, other) {
+            return Ok(Some(format!("metrics.jsonl, step {}: {what}", one["step"])));
+        }
+    }
+    if ours.len() != theirs.len() {
+        return Ok(Some(format!("metrics.jsonl has {} records, and {}", ours.len(), theirs.len())));
+    }
+    for folder in ["rollouts", "evals"] {
+        let names = [a, b].map(|run| disk.names(&run.join(folder)));
+        let [names, others] = names.map(|names| names.map(plain));
+        let (names, others) = (names?, others?);
+        if names.iter().map(|(name, _)| name).ne(others.iter().map(|(name, _)| name)) {
+            return Ok(Some(format!("{folder}/ has {} files, and {}", names.len(), others.len())));
+        }
+        for ((name, one), (_, other)) in names.iter().zip(&others) {
+            let [one, other] = [a.join(folder).join(one), b.join(folder).join(other)];
+            let (one, other) = (reader::episodes(disk, &one)?, reader::episodes(disk, &other)?);
+            if let Some(line) = one.lines().zip(other.lines()).position(|(one, other)| one != other) {
+                return Ok(Some(format!("{folder}/{name}, line {}", line + 1)));
+            }
+        }
+    }
+    let [one, other] = [a, b].map(|run| checkpoint::latest(disk, run).map(|found| found.checkpoint));
+    let files = |found: Option<checkpoint::Checkpoint>| found.map(|found| found.files).unwrap_or_default();
+    let (one, other) = (files(one?), files(other?));
+    let differs = one.iter().zip(&other).find(|(one, other)| one != other);
+    Ok(differs.map(|((name, _), _)| format!("{name} of the last checkpoint")))
+}
+
+/// File names without the mark of compression, each with itself.
+fn plain(names: Vec<String>) -> Vec<(String, String)> {
+    names.into_iter().map(|name| (name.trim_end_matches(".zst").to_owned(), name)).collect()
+}
+
+/// The first of the values in two records that differ.
+fn values(path: &str, a: &Value, b: &Value) -> Option<String> {
+    match (a, b) {
+        (Value::Object(ours), Value::Object(theirs)) if ours.keys().eq(theirs.keys()) => {
+            ours.iter().find_map(|(name, a)| {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                values(&path, a, &theirs[name])
+            })
+        }
+        (a, b) if a == b => None,
+        (a, b) => Some(format!("{path} is {a}, and {b}")),
+    }
+}

@@ -1,0 +1,133 @@
+//! What of a folder of runs nothing names any more.
+//!
+//! A run is kept if a tag, a sweep or a golden names it, if it is running, or if a run that is kept needs it: its warm
+//! start, or a run whose weights it starts from. Texts are searched for the run's name, so what an older or a newer
+//! version wrote counts too.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::record::disk::Found;
+use crate::record::lease::{Holder, Lease, start_of};
+use crate::record::{Disk, RunDir, RunError, reader, tags};
+
+/// A folder that nothing names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Garbage {
+    pub path: PathBuf,
+    pub bytes: u64,
+    /// What it is, for a person.
+    pub what: String,
+}
+
+/// All of it, runs first. `goldens` is a folder of texts that may name runs.
+///
+/// # Errors
+/// The system's.
+pub fn find(disk: &Disk, runs: &Path, goldens: &Path) -> Result<Vec<Garbage>, RunError> {
+    let all = reader::names(disk, runs)?;
+    let kept = kept(disk, runs, goldens, &all)?;
+    let mut found = Vec::new();
+    for run in all.iter().filter(|run| !kept.contains(*run)) {
+        let path = runs.join(run);
+        let what = reader::summary(disk, &path).map_or("damaged", |summary| summary.state.name());
+        found.push(Garbage { bytes: size(disk, &path)?, path, what: what.to_owned() });
+    }
+    let mut nameless = |path: PathBuf, what: &str| {
+        found.push(Garbage { bytes: size(disk, &path)?, path, what: what.to_owned() });
+        Ok::<(), RunError>(())
+    };
+    for name in disk.names(&runs.join("attic"))? {
+        nameless(runs.join("attic").join(name), "moved aside")?;
+    }
+    for name in disk.names(runs)? {
+        if is_left_over(disk, runs, &name)? {
+            nameless(runs.join(name), "left over")?;
+        }
+    }
+    Ok(found)
+}
+
+/// Removes it, unless it is in use by now: whether it is gone.
+///
+/// # Errors
+/// The system's.
+pub fn remove(disk: &Disk, garbage: &Garbage) -> Result<bool, RunError> {
+    if !disk.exists(&garbage.path)? {
+        return Ok(true);
+    }
+    let _lease = match Lease::take(disk, &garbage.path) {
+        Err(RunError::RunningElsewhere { .. }) => return Ok(false),
+        lease => lease?,
+    };
+    disk.discard(&garbage.path).map(|()| true)
+}
+
+fn kept(disk: &Disk, runs: &Path, goldens: &Path, all: &[String]) -> Result<BTreeSet<String>, RunError> {
+    let mut texts = tags::list(disk, runs)?.into_iter().map(|(_, run)| run).collect::<Vec<_>>().join("\n");
+    for folder in [&runs.join("sweeps"), goldens] {
+        read_all(disk, folder, &mut texts)?;
+    }
+    let mut kept = BTreeSet::new();
+    for run in all {
+        if texts.contains(run.as_str()) || Holder::of(disk, &runs.join(run))?.is_some() {
+            kept.insert(run.clone());
+        }
+    }
+    let mut new: Vec<String> = kept.iter().cloned().collect();
+    while let Some(run) = new.pop() {
+        let run = RunDir::open(disk, &runs.join(run));
+        let (lock, canon) = (run.lock()?, run.canon()?);
+        for other in all.iter().filter(|other| !kept.contains(*other)).cloned().collect::<Vec<_>>() {
+            if lock.contains(&other) || is_part(&RunDir::open(disk, &runs.join(&other)).canon()?, &canon) {
+                kept.insert(other.clone());
+                new.push(other);
+            }
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether a canonical text is that of a warm start, which has lines of its runs', and this is such a run's.
+fn is_part(warm: &str, canon: &str) -> bool {
+    let lines: BTreeSet<&str> = canon.lines().collect();
+    let (mut own, length) = (warm.lines().skip(1), warm.lines().count());
+    length > 1 && length < lines.len() && own.all(|line| lines.contains(line))
+}
+
+/// Adds the texts of a folder and the folders in it.
+fn read_all(disk: &Disk, folder: &Path, texts: &mut String) -> Result<(), RunError> {
+    for name in disk.names(folder)? {
+        let path = folder.join(name);
+        if disk.look(&path)? == Some(Found::Folder) {
+            read_all(disk, &path, texts)?;
+        } else {
+            // What is no text names nothing.
+            texts.push_str(&disk.read_text(&path).unwrap_or_default());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is that of something half made or half removed whose maker is gone: its number stands in the name, or
+/// a run in it says who it is.
+fn is_left_over(disk: &Disk, runs: &Path, name: &str) -> Result<bool, RunError> {
+    let maker = name.rsplit('-').nth(1).and_then(|number| number.parse().ok());
+    if !name.starts_with(".tmp-") || maker.is_some_and(|maker| start_of(maker).is_some()) {
+        return Ok(false);
+    }
+    for inner in disk.names(&runs.join(name))? {
+        if Holder::of(disk, &runs.join(name).join(inner))?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn size(disk: &Disk, path: &Path) -> Result<u64, RunError> {
+    match disk.look(path)? {
+        Some(Found::File(bytes)) => Ok(bytes),
+        Some(Found::Folder) => disk.names(path)?.iter().map(|name| size(disk, &path.join(name))).sum(),
+        None => Ok(0),
+    }
+}

@@ -1,0 +1,61 @@
+//! Names that people give to runs: a file each in the folder `tags` beside the runs, which holds the run's name.
+
+use std::path::Path;
+
+use crate::record::{Disk, RunError};
+
+/// The folder of tags in a folder of runs.
+pub const FOLDER: &str = "tags";
+
+/// Gives the run called `run` the name `tag`.
+///
+/// # Errors
+/// [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if another run bears it; the system's.
+pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if tag.is_empty() || tag.starts_with('.') || !tag.chars().all(plain) || disk.exists(&runs.join(tag))? {
+        return Err(RunError::NoTag { tag: tag.to_owned() });
+    }
+    match find(disk, runs, tag)? {
+        Some(other) if other != run => Err(RunError::Tagged { tag: tag.to_owned(), run: other }),
+        Some(_) => Ok(()),
+        None => {
+            disk.ensure_folder(&runs.join(FOLDER))?;
+            disk.replace(&runs.join(FOLDER).join(tag), format!("{run}\n").as_bytes())
+        }
+    }
+}
+
+/// Takes a name away: the run that bore it.
+///
+/// # Errors
+/// [`RunError::Unknown`]; the system's.
+pub fn remove(disk: &Disk, runs: &Path, tag: &str) -> Result<String, RunError> {
+    let run = find(disk, runs, tag)?;
+    let run = run.ok_or_else(|| RunError::Unknown { name: tag.to_owned(), runs: runs.join(FOLDER) })?;
+    disk.remove_file(&runs.join(FOLDER).join(tag))?;
+    Ok(run)
+}
+
+/// The name of the run that bears a tag.
+///
+/// # Errors
+/// The system's.
+pub fn find(disk: &Disk, runs: &Path, tag: &str) -> Result<Option<String>, RunError> {
+    if tag.is_empty() || tag.contains('/') || tag.starts_with('.') {
+        return Ok(None);
+    }
+    Ok(disk.find_text(&runs.join(FOLDER).join(tag))?.map(|text| text.trim().to_owned()))
+}
+
+/// Every tag with its run's name, by tag.
+///
+/// # Errors
+/// The system's.
+pub fn list(disk: &Disk, runs: &Path) -> Result<Vec<(String, String)>, RunError> {
+    let mut tags = Vec::new();
+    for tag in disk.names(&runs.join(FOLDER))? {
+        tags.extend(find(disk, runs, &tag)?.map(|run| (tag, run)));
+    }
+    Ok(tags)
+}
