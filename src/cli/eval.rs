@@ -15,7 +15,7 @@ use crate::record::{Disk, RunDir, reader};
 /// A run or an experiment, and who plays.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Eval {
-    /// An experiment; or else a run's directory, or a unique prefix of its name or id
+    /// An experiment; or else a run's directory, a tag, or a unique prefix of its name or id
     subject: String,
     /// `path=value`, for an experiment
     overrides: Vec<String>,

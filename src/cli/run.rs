@@ -38,7 +38,7 @@ pub(super) struct Run {
 /// A run directory.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Exec {
-    /// A run's directory, or any unique prefix of its name or id
+    /// A run's directory, a tag, or any unique prefix of its name or id
     run: String,
 }
 

@@ -12,7 +12,7 @@ use crate::record::{Disk, RunDir, reader};
 /// Two runs, or two experiments.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Why {
-    /// A run's directory or a unique prefix of its name or id; or else an experiment
+    /// A run's directory, a tag, or a unique prefix of its name or id; or else an experiment
     a: String,
     b: String,
     /// `path=value`, for those of the two that are experiments

@@ -44,11 +44,7 @@ impl Disk {
     pub fn replace(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         let temporary = beside(path);
         self.remove_file(&temporary)?;
-        if let Err(error) = self.write_new(&temporary, bytes) {
-            // On a full disk, room for whoever says so.
-            let _ = self.remove_file(&temporary);
-            return Err(error);
-        }
+        self.write_new(&temporary, bytes)?;
         self.rename(&temporary, path)?;
         self.sync_folder(parent(path))
     }

@@ -33,8 +33,9 @@ fn files(disk: &Disk, folder: &Path) -> Vec<(String, Vec<u8>)> {
             Err(_) => vec![(path.display().to_string(), disk.read(&path).unwrap())],
         }
     };
-    // A restart writes leases.
-    disk.names(folder).unwrap().iter().filter(|name| *name != "lease").flat_map(inner).collect()
+    let names = disk.names(folder).unwrap();
+    // A restart writes leases, and times are not forced to the disk.
+    names.iter().filter(|name| !["lease", "timings.jsonl"].contains(&name.as_str())).flat_map(inner).collect()
 }
 
 fn directory(resolved: &Resolved) -> std::path::PathBuf {
