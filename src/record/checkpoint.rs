@@ -184,8 +184,8 @@ fn prune(disk: &Disk, run: &Path, step: usize, keep: usize, best: Option<usize>)
     let steps = steps(disk, run)?;
     let upto = steps.iter().filter(|s| **s <= step).count();
     let kept = upto.saturating_sub(keep.max(1))..upto;
-    let stale = steps.iter().enumerate().filter(|(i, step)| !kept.contains(i) && best != Some(**step));
-    stale.map(|(_, step)| disk.discard(&folder(run, *step))).collect()
+    let mut stale = steps.iter().enumerate().filter(|(i, step)| !kept.contains(i) && best != Some(**step));
+    stale.try_for_each(|(_, step)| disk.discard(&folder(run, *step)))
 }
 
 /// The manifest as text that holds the digest of itself without it.
