@@ -13,12 +13,15 @@ use crate::record::RunError;
 use crate::stage::StageError;
 
 mod agent;
+mod chat;
 mod eval;
 mod explain;
+mod export;
 mod ls;
 mod replay;
 mod run;
 mod show;
+mod subject;
 mod tokenizer;
 mod why;
 
@@ -65,6 +68,10 @@ enum Verb {
     Ls(ls::Ls),
     /// Play the held-out panel with a run's weights, an experiment's warm start, or a player without weights
     Eval(eval::Eval),
+    /// Talk to a model, a line a message: `starpo chat MODEL`
+    Chat(chat::Chat),
+    /// Write a run's weights as a Hugging Face folder
+    Export(export::Export),
     /// Redo the arithmetic of an update on recorded episodes
     Replay(replay::Replay),
     /// Train the small tokenizer on transcripts of the experts of all environments
@@ -106,6 +113,10 @@ enum CliError {
 }
 
 impl CliError {
+    fn usage(message: &str, help: &str) -> Self {
+        Self::Usage { message: message.to_owned(), help: Some(help.to_owned()) }
+    }
+
     fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Usage { .. } => 2,
@@ -130,6 +141,8 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Why(verb) => verb.run(common),
         Verb::Ls(verb) => verb.run(common),
         Verb::Eval(verb) => verb.run(common),
+        Verb::Chat(verb) => verb.run(common),
+        Verb::Export(verb) => verb.run(common),
         Verb::Replay(verb) => verb.run(common),
         Verb::Tokenizer(verb) => verb.run(common),
     };

@@ -139,10 +139,22 @@ section! {
 }
 
 section! {
-    /// A Hugging Face folder: `config.json`, `model.safetensors`, `tokenizer.json`.
+    /// A Hugging Face folder: `config.json`, safetensors, `tokenizer.json`, and a chat template.
     pub struct Pretrained epoch 1 {
         /// The folder.
         pub path: Folder,
+        /// What to do if the chat template would change earlier responses, as some leave out old thoughts.
+        pub rewrites: Rewrites,
+    }
+}
+
+choice! {
+    /// What to do about a chat template that changes earlier responses.
+    pub enum Rewrites {
+        /// Do not run, unless the window shows no earlier responses.
+        "refuse" => Refuse,
+        /// Keep responses as they were sampled.
+        "pin" => Pin,
     }
 }
 

@@ -15,6 +15,7 @@ mod ops;
 mod sampler;
 mod scripted;
 mod session;
+mod tensors;
 mod tokenizer;
 mod transformer;
 mod uniform;
@@ -25,13 +26,13 @@ mod workers;
 pub use burn::tensor::Device;
 use burn::tensor::DeviceType;
 pub use expert::Expert;
-pub use folder::{read_folder, write_folder};
+pub use folder::ModelFolder;
 pub use scripted::Scripted;
 pub use tokenizer::{Tokenizer, train as train_tokenizer};
 pub use transformer::Transformer;
 pub use uniform::Uniform;
 pub use voice::Voice;
-pub use weights::{Part, Shape, Weights};
+pub use weights::{Family, Part, Shape, Weights};
 
 /// Samples responses.
 pub trait Policy {

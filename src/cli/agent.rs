@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use super::{CliError, root};
-use crate::chat::{Chat, Script};
+use crate::chat::{Chat, Forced, Script};
 use crate::config::{Diagnostics, Folder, Input, Reader};
 use crate::experiment::{
-    CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock,
+    CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny, WarmStartConfig, from_lock,
 };
 use crate::learners::{Critic, Learners};
-use crate::policy::{self, Expert, Learner, Shape, Tokenizer, Transformer, Uniform, Voice, Weights};
+use crate::policy::{
+    self, Expert, Family, Learner, ModelFolder, Shape, Tokenizer, Transformer, Uniform, Voice, Weights,
+};
 use crate::record::{Disk, RunDir, RunError, State, checkpoint, reader};
 use crate::rng::Stream;
 use crate::trajectory::Split;
@@ -17,10 +19,10 @@ use crate::trajectory::Split;
 /// Added to the mean square in the norms of a model made here.
 const NORM_EPSILON: f64 = 1e-6;
 
-/// A tokenizer, and the weights of before any learning.
+/// A model before any learning, with its tokenizer.
 pub(super) struct Agent {
     pub(super) tokenizer: Tokenizer,
-    pub(super) weights: Weights,
+    pub(super) model: ModelFolder,
 }
 
 impl Agent {
@@ -28,7 +30,7 @@ impl Agent {
     pub(super) fn new(config: &ResolvedConfig) -> Result<Self, CliError> {
         // Slow environments step on rayon's own pool, which only the first call can size.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads(config)).build_global();
-        match &config.model {
+        let (model, tokenizer) = match &config.model {
             ModelConfig::Tiny(tiny) => {
                 let Input(text) = &tiny.tokenizer;
                 let tokenizer =
@@ -38,20 +40,42 @@ impl Agent {
                     WarmStartConfig::None(_) => config.seed,
                 };
                 let weights = Weights::random(shape(tiny, &tokenizer), tiny.init_std, seed).map_err(CliError::Agent)?;
-                Ok(Self { tokenizer, weights })
+                (ModelFolder::new(weights, text.clone()), tokenizer)
             }
             ModelConfig::Pretrained(pretrained) => {
                 unchanged(&pretrained.path)?;
-                let (weights, text) = policy::read_folder(&pretrained.path.path).map_err(CliError::Input)?;
-                let tokenizer = Tokenizer::from_json(&text).map_err(CliError::Input)?;
-                Ok(Self { tokenizer, weights })
+                let model = ModelFolder::read(&pretrained.path.path).map_err(CliError::Input)?;
+                let tokenizer = model.tokenizer().map_err(CliError::Input)?;
+                (model, tokenizer)
             }
+        };
+        let asked = config.rollout.max_context_tokens;
+        match model.positions().filter(|positions| *positions < asked) {
+            None => Ok(Self { tokenizer, model }),
+            Some(most) => Err(CliError::Agent(format!(
+                "rollout.max-context-tokens is {asked}: more than the {most} positions that the model was made for"
+            ))),
         }
     }
 
     /// The chat over the agent's tokenizer.
     pub(super) fn chat(&self, config: &ResolvedConfig) -> Result<Chat<'_>, CliError> {
-        Chat::new(&self.tokenizer, config.rollout.think).map_err(CliError::Agent)
+        let (template, ends) = (self.model.template(), self.model.ends());
+        let (template, ends) = (template.map_err(CliError::Input)?, ends.map_err(CliError::Input)?);
+        let chat = Chat::with_template(&self.tokenizer, template, ends, Forced::of(config.rollout.think));
+        let chat = chat.map_err(CliError::Agent)?;
+        let pinned = matches!(&config.model, ModelConfig::Pretrained(model) if model.rewrites == Rewrites::Pin);
+        match chat.rewrites().filter(|_| !pinned && config.rollout.window.quotes()) {
+            None => Ok(chat),
+            Some(how) => Err(CliError::Usage {
+                message: format!("the model's chat template changes earlier responses: {how}"),
+                help: Some(
+                    "model.rewrites=pin keeps them as they were sampled, which is not quite what the model was trained \
+                     on; rollout.window=single-turn shows none"
+                        .to_owned(),
+                ),
+            }),
+        }
     }
 
     /// The policy that learns, on the config's device.
@@ -105,7 +129,7 @@ impl Agent {
         }
         let weights = newest.files.iter().find(|(name, _)| name == "model.safetensors");
         let (_, bytes) = weights.ok_or_else(|| corrupt("its checkpoint has no weights".into()))?;
-        Ok(Weights::from_safetensors(self.weights.shape().clone(), bytes).map_err(corrupt)?)
+        Ok(Weights::from_safetensors(self.model.weights.shape().clone(), bytes).map_err(corrupt)?)
     }
 
     /// That the tokenizer can say everything that the tasks' first prompts do.
@@ -135,7 +159,19 @@ fn unchanged(folder: &Folder) -> Result<(), CliError> {
 
 fn shape(tiny: &Tiny, tokenizer: &Tokenizer) -> Shape {
     let Tiny { width, layers, heads, kv_heads, ffn, rope_theta, .. } = *tiny;
-    Shape { vocab: tokenizer.vocab(), width, layers, heads, kv_heads, ffn, rope_theta, norm_eps: NORM_EPSILON }
+    Shape {
+        family: Family::Llama,
+        vocab: tokenizer.vocab(),
+        width,
+        layers,
+        heads,
+        kv_heads,
+        head_dim: width / heads,
+        ffn,
+        rope_theta,
+        norm_eps: NORM_EPSILON,
+        tied: true,
+    }
 }
 
 /// The threads that a config asks for: all cores if it does not say.

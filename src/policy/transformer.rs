@@ -1,4 +1,4 @@
-//! The policy that learns: a decoder in Llama's layout. With a value head it is a critic too, or a critic alone.
+//! The policy that learns: a decoder. With a value head it is a critic too, or a critic alone.
 //!
 //! On the CPU these hold to the bit. A token's log-prob and entropy depend on the tokens of its own row before it, and
 //! on nothing else: not on the cache, the batch, the shard or the number of threads, so what sampling records is what
@@ -21,7 +21,8 @@ use super::decoder::{Decoder, integers, read, rows as select};
 use super::ops::{Packed, attention, selective_log_softmax};
 use super::sampler::inverse;
 use super::session::Contexts;
-use super::weights::{Shape, Weights, from_safetensors, to_safetensors};
+use super::tensors::{Tensors, to_safetensors};
+use super::weights::{Shape, Weights};
 use super::workers::Workers;
 use super::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
 
@@ -56,7 +57,7 @@ impl Transformer {
             pending: None,
             decoder: Decoder::new(&weights, &device, &workers),
             workers,
-            rotary: Mutex::new(Arc::new(Rotary::new(shape.head(), shape.rope_theta, 1024))),
+            rotary: Mutex::new(Arc::new(Rotary::new(shape.head_dim, shape.rope_theta, 1024))),
             speaks: true,
             weights,
             device,
@@ -75,9 +76,17 @@ impl Transformer {
         &self.weights
     }
 
+    /// Logits after every token of a text, `[tokens, vocab]`.
+    #[must_use]
+    pub fn logits(&self, tokens: &[u32]) -> Vec<f32> {
+        let spans: Arc<[Range<usize>]> = std::iter::once(0..tokens.len()).collect();
+        let packed = Packed { heads: self.heads(), rotary: self.rotary(tokens.len()), spans };
+        read(self.decoder.logits(self.decoder.hidden(tokens, |_, qkv| attention(qkv, packed.clone()))))
+    }
+
     pub(super) fn heads(&self) -> Heads {
-        let Shape { heads, kv_heads, .. } = *self.weights.shape();
-        Heads { query: heads, kv: kv_heads, dim: self.weights.shape().head() }
+        let Shape { heads, kv_heads, head_dim, .. } = *self.weights.shape();
+        Heads { query: heads, kv: kv_heads, dim: head_dim }
     }
 
     /// Tables for so many positions at least.
@@ -85,7 +94,7 @@ impl Transformer {
         let mut rotary = self.rotary.lock().expect("no thread panicked");
         if rotary.positions() < positions {
             let shape = self.weights.shape();
-            *rotary = Arc::new(Rotary::new(shape.head(), shape.rope_theta, positions.next_power_of_two()));
+            *rotary = Arc::new(Rotary::new(shape.head_dim, shape.rope_theta, positions.next_power_of_two()));
         }
         rotary.clone()
     }
@@ -286,24 +295,25 @@ impl Learner for Transformer {
     fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), String> {
         let names = [MODEL, OPTIMIZER, VALUE_HEAD];
         let names = &names[..if self.weights.value_head { 3 } else { 2 }];
-        let find = |name: &str| {
-            let file = files.iter().find(|(n, _)| n == name);
-            file.map(|(_, bytes)| bytes.as_slice()).ok_or_else(|| format!("{name} is missing"))
-        };
         if let Some((extra, _)) = files.iter().find(|(n, _)| !names.contains(&n.as_str())) {
             return Err(format!("{extra} is not a file of this policy"));
         }
+        let find = |name: &str| {
+            let file = files.iter().find(|(n, _)| n == name).ok_or_else(|| format!("{name} is missing"))?;
+            Ok::<_, String>([(file.0.as_str(), file.1.as_slice())])
+        };
         let parts = self.weights.parts();
-        let at = |name: &'static str| move |error: String| format!("{name}: {error}");
-        let mut weights = Weights::from_safetensors(self.weights.shape.clone(), find(MODEL)?).map_err(at(MODEL))?;
+        let mut weights = Weights::from_files(self.weights.shape.clone(), &find(MODEL)?)?;
         if let Some(head) = self.weights.head() {
-            let ([values], _) = from_safetensors(&[head], [""], false, find(VALUE_HEAD)?).map_err(at(VALUE_HEAD))?;
-            weights.values.extend(values);
+            let (file, head) = (Tensors::parse(&find(VALUE_HEAD)?)?, [head]);
+            file.nothing_but(&head, &[""])?;
+            weights.values.extend(file.array(&head, "")?);
             weights.value_head = true;
         }
-        let moments = from_safetensors(&parts, ["first.", "second."], true, find(OPTIMIZER)?).map_err(at(OPTIMIZER))?;
-        let ([first, second], steps) = moments;
-        self.optimizer = AdamW { first, second, steps };
+        let file = Tensors::parse(&find(OPTIMIZER)?)?;
+        file.nothing_but(&parts, &["first.", "second."])?;
+        let (first, second) = (file.array(&parts, "first.")?, file.array(&parts, "second.")?);
+        self.optimizer = AdamW { first, second, steps: file.steps()? };
         self.decoder = Decoder::new(&weights, &self.device, &self.workers);
         self.weights = weights;
         self.pending = None;

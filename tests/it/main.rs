@@ -12,6 +12,7 @@ mod environments;
 mod learners;
 mod learning;
 mod mixture;
+mod models;
 mod objective;
 mod policy;
 mod presets;
@@ -20,6 +21,7 @@ mod replay;
 mod reward;
 mod run;
 mod stops;
+mod templates;
 mod tidy;
 mod window;
 
