@@ -1,5 +1,5 @@
 //! Logits of a model folder against those that `benches/peer/logits.py` wrote:
-//! `cargo bench --bench logits -- FOLDER OUT`.
+//! `cargo bench --bench logits -- FOLDER OUT [MOST]`, where a difference above MOST is an error.
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
 use std::path::Path;
@@ -13,7 +13,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() {
     let paths: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     // `cargo bench` alone has nothing to compare.
-    let [folder, expected] = paths.as_slice() else { return };
+    let [folder, expected, most @ ..] = paths.as_slice() else { return };
+    let most: f32 = most.first().map_or(f32::INFINITY, |most| most.parse().expect("a number"));
     let model = ModelFolder::read(Path::new(folder)).expect("a model folder");
     let policy = Transformer::new(model.weights, policy::device("cpu").expect("a CPU"), 1);
     let bytes = std::fs::read(expected).expect("a file");
@@ -28,5 +29,6 @@ fn main() {
         let difference = ours.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         let largest = wanted.iter().fold(0.0f32, |most, x| most.max(x.abs()));
         println!("prompt {i}: {} tokens, logits up to {largest:.1}, max |difference| {difference:.1e}", ids.len());
+        assert!(difference <= most, "more than {most}");
     }
 }

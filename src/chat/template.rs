@@ -131,9 +131,8 @@ impl Pieces {
         let sent = format!("{alone}{head}{a}{close}{second}{head}{b}{close}{third}{header}");
         let rendered = talk(&a, &b)?;
         let rewrites = (sent != rendered).then(|| {
-            let same =
-                sent.char_indices().zip(rendered.chars()).find(|((_, a), b)| a != b).map_or(0, |((at, _), _)| at);
-            let excerpt = |text: &str| text[same..].chars().take(40).collect::<String>();
+            let same = sent.chars().zip(rendered.chars()).take_while(|(a, b)| a == b).count();
+            let excerpt = |text: &str| text.chars().skip(same.saturating_sub(12)).take(48).collect::<String>();
             format!("it writes {:?} where {:?} was sent", excerpt(&rendered), excerpt(&sent))
         });
         Ok(Self { header: header.to_owned(), close: close.to_owned(), rewrites })

@@ -6,7 +6,8 @@ use super::{CliError, root};
 use crate::chat::{Chat, Forced, Script};
 use crate::config::{Diagnostics, Folder, Input, Reader};
 use crate::experiment::{
-    CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny, WarmStartConfig, from_lock,
+    AdapterConfig, CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny, WarmStartConfig,
+    from_lock,
 };
 use crate::learners::{Critic, Learners};
 use crate::policy::{
@@ -86,10 +87,14 @@ impl Agent {
 
     /// The policy of a run from its start weights, with a value head if it is the critic too.
     pub(super) fn policy(&self, config: &ResolvedConfig, start: Weights) -> Result<Transformer, CliError> {
-        match config.critic {
-            CriticConfig::Shared(_) => self.learner(config, start.with_value_head()),
-            CriticConfig::None(_) | CriticConfig::Own(_) => self.learner(config, start),
-        }
+        let policy = match config.critic {
+            CriticConfig::Shared(_) => self.learner(config, start.with_value_head())?,
+            CriticConfig::None(_) | CriticConfig::Own(_) => self.learner(config, start)?,
+        };
+        Ok(match &config.adapter {
+            AdapterConfig::None(_) => policy,
+            AdapterConfig::Lora(lora) => policy.with_lora(lora, config.seed),
+        })
     }
 
     /// `policy` with whom the run needs beside it, made from its start weights.
@@ -117,19 +122,8 @@ impl Agent {
     /// Weights in the newest checkpoint of the run in the folder `run`: a finished run's last, or none.
     pub(super) fn checkpoint(&self, disk: &Disk, run: &Path) -> Result<Weights, CliError> {
         let corrupt = |what: String| RunError::Corrupt { path: run.to_owned(), what };
-        let found = checkpoint::latest(disk, run)?;
-        let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;
-        let summary = reader::summary(disk, run)?;
-        // Another checkpoint than the one asked for would be other numbers under the same name.
-        if let Some(warning) = found.warnings.into_iter().next() {
-            return Err(corrupt(warning).into());
-        }
-        if summary.state == State::Done && newest.step != summary.step {
-            return Err(corrupt(format!("the checkpoint of its last step, {}, is missing", summary.step)).into());
-        }
-        let weights = newest.files.iter().find(|(name, _)| name == "model.safetensors");
-        let (_, bytes) = weights.ok_or_else(|| corrupt("its checkpoint has no weights".into()))?;
-        Ok(Weights::from_safetensors(self.model.weights.shape().clone(), bytes).map_err(corrupt)?)
+        let bytes = checkpoint_file(disk, run, "model.safetensors")?;
+        Ok(Weights::from_safetensors(self.model.weights.shape().clone(), &bytes).map_err(corrupt)?)
     }
 
     /// That the tokenizer can say everything that the tasks' first prompts do.
@@ -145,6 +139,23 @@ impl Agent {
         }
         Ok(())
     }
+}
+
+/// A file of the newest checkpoint of the run in the folder `run`: a finished run's last, or none.
+pub(super) fn checkpoint_file(disk: &Disk, run: &Path, name: &str) -> Result<Vec<u8>, CliError> {
+    let corrupt = |what: String| RunError::Corrupt { path: run.to_owned(), what };
+    let found = checkpoint::latest(disk, run)?;
+    let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;
+    let summary = reader::summary(disk, run)?;
+    // Another checkpoint than the one asked for would be other numbers under the same name.
+    if let Some(warning) = found.warnings.into_iter().next() {
+        return Err(corrupt(warning).into());
+    }
+    if summary.state == State::Done && newest.step != summary.step {
+        return Err(corrupt(format!("the checkpoint of its last step, {}, is missing", summary.step)).into());
+    }
+    let file = newest.files.into_iter().find(|(found, _)| found == name);
+    Ok(file.ok_or_else(|| corrupt(format!("its checkpoint has no {name}")))?.1)
 }
 
 /// That a folder is still what the run's key was made from.

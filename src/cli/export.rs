@@ -7,6 +7,8 @@ use clap::Args;
 use super::agent::Agent;
 use super::subject::Subject;
 use super::{CliError, Common, say};
+use crate::experiment::{AdapterConfig, ModelConfig};
+use crate::policy;
 
 /// A run or an experiment, and where to.
 #[derive(Clone, Debug, Args)]
@@ -17,6 +19,9 @@ pub(super) struct Export {
     out: PathBuf,
     /// `path=value`, for an experiment
     overrides: Vec<String>,
+    /// The low-rank adapter alone, as PEFT loads it; without this it is merged into the weights
+    #[arg(long)]
+    adapter: bool,
 }
 
 impl Export {
@@ -25,10 +30,24 @@ impl Export {
             return Err(CliError::usage(&format!("{} is there already", self.out.display()), "name a folder to make"));
         }
         let subject = Subject::find(&self.subject, &self.overrides, common)?;
-        let agent = Agent::new(&subject.resolved.config)?;
+        let config = &subject.resolved.config;
+        if self.adapter {
+            let AdapterConfig::Lora(lora) = &config.adapter else {
+                return Err(CliError::usage("the run has no adapter", "leave out --adapter to export all weights"));
+            };
+            let base = match &config.model {
+                ModelConfig::Pretrained(model) => Some(model.path.path.as_path()),
+                ModelConfig::Tiny(_) => None,
+            };
+            let written = policy::write_adapter(&self.out, lora, &subject.adapter()?, base);
+            written.map_err(CliError::Agent)?;
+            say(&self.out.display().to_string());
+            return Ok(());
+        }
+        let agent = Agent::new(config)?;
         let weights = subject.weights(&agent, common)?;
         agent.model.with(weights).write(&self.out).map_err(CliError::Agent)?;
-        say(&format!("{}", self.out.display()));
+        say(&self.out.display().to_string());
         Ok(())
     }
 }

@@ -89,7 +89,7 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, comm
     catch_signals()?;
     let weights = match begun.checkpoint {
         // The checkpoint has the weights of then, and nothing else needs those of the start.
-        Some(_) if !config.needs_reference() => agent.model.weights.clone(),
+        Some(_) if !config.needs_start() => agent.model.weights.clone(),
         _ => match warm_start(disk, resolved, agent, common) {
             Ok(weights) => weights,
             Err(CliError::Interrupted(signal)) => {

@@ -1,10 +1,10 @@
 //! What a verb is about: an experiment, or a run of one.
 
-use super::agent::{Agent, locked};
+use super::agent::{Agent, checkpoint_file, locked};
 use super::run::warm_start;
 use super::{CliError, Common, root};
 use crate::experiment::{self, Resolved};
-use crate::policy::Weights;
+use crate::policy::{self, Weights};
 use crate::record::{Disk, RunDir, reader};
 
 /// An experiment with overrides, or a run with the config that it has.
@@ -28,6 +28,17 @@ impl Subject {
             ));
         }
         Ok(Self { resolved: locked(&run)?, run: Some(run) })
+    }
+
+    /// The adapter in a run's newest checkpoint.
+    pub(super) fn adapter(&self) -> Result<Vec<u8>, CliError> {
+        let run = self.run.as_ref().ok_or_else(|| {
+            CliError::usage(
+                "an experiment has no adapter yet",
+                "name a run with `adapter \"lora\"`, or leave out --adapter",
+            )
+        })?;
+        checkpoint_file(&Disk::default(), run.path(), policy::ADAPTER)
     }
 
     /// A run's newest weights, or an experiment's after its warm start.

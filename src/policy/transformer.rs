@@ -18,13 +18,15 @@ use starpo_kernels::attention::{Heads, Rotary};
 use super::adamw::{AdamW, norm};
 use super::cross::column;
 use super::decoder::{Decoder, integers, read, rows as select};
+use super::lora::{ADAPTER, Lora};
 use super::ops::{Packed, attention, selective_log_softmax};
 use super::sampler::inverse;
 use super::session::Contexts;
 use super::tensors::{Tensors, to_safetensors};
-use super::weights::{Shape, Weights};
+use super::weights::{Part, Shape, Weights};
 use super::workers::Workers;
 use super::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
+use crate::experiment::LoraConfig;
 
 /// Rows that [`Learner::score`] passes forward at once.
 const SCORED_TOGETHER: usize = 8;
@@ -39,6 +41,7 @@ pub struct Transformer {
     weights: Weights,
     /// Whether it scores tokens: a critic alone has no use for logits.
     speaks: bool,
+    lora: Option<Lora>,
     optimizer: AdamW,
     pending: Option<Vec<f32>>,
     device: Device,
@@ -54,6 +57,7 @@ impl Transformer {
         let (shape, workers) = (weights.shape(), Workers::new(threads));
         Self {
             optimizer: AdamW::new(weights.values().len()),
+            lora: None,
             pending: None,
             decoder: Decoder::new(&weights, &device, &workers),
             workers,
@@ -70,6 +74,19 @@ impl Transformer {
         Self { speaks: false, ..Self::new(weights.with_value_head(), device, threads) }
     }
 
+    /// The same policy, of which only low-rank changes learn. `seed` moves their first values.
+    #[must_use]
+    pub fn with_lora(mut self, config: &LoraConfig, seed: u64) -> Self {
+        let lora = Lora::new(config, &self.weights, seed);
+        self.optimizer = AdamW::new(lora.values.len());
+        Self { lora: Some(lora), ..self }
+    }
+
+    /// What learns.
+    fn learnt(&self) -> Vec<Part> {
+        self.lora.as_ref().map_or_else(|| self.weights.parts(), |lora| lora.parts.clone())
+    }
+
     /// The parameters.
     #[must_use]
     pub fn weights(&self) -> &Weights {
@@ -80,7 +97,7 @@ impl Transformer {
     #[must_use]
     pub fn logits(&self, tokens: &[u32]) -> Vec<f32> {
         let spans: Arc<[Range<usize>]> = std::iter::once(0..tokens.len()).collect();
-        let packed = Packed { heads: self.heads(), rotary: self.rotary(tokens.len()), spans };
+        let packed = Packed { heads: self.heads(), rotary: self.rotary(tokens.len()), trunk: 0, spans };
         read(self.decoder.logits(self.decoder.hidden(tokens, |_, qkv| attention(qkv, packed.clone()))))
     }
 
@@ -271,30 +288,43 @@ impl Learner for Transformer {
 
     fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64> {
         let gradient = self.pending.take().unwrap_or_else(|| vec![0.0; self.weights.values().len()]);
-        let parts = self.weights.parts();
-        let values = &mut self.weights.values;
-        let norms = self.optimizer.step(optimizer, &parts, values, &gradient, &self.workers)?;
+        let parts = self.learnt();
+        let norms = match &mut self.lora {
+            None => self.optimizer.step(optimizer, &parts, &mut self.weights.values, &gradient, &self.workers)?,
+            Some(lora) => {
+                let gradient = lora.gradient(&gradient);
+                let norms = self.optimizer.step(optimizer, &parts, &mut lora.values, &gradient, &self.workers)?;
+                lora.merge(&mut self.weights.values);
+                norms
+            }
+        };
         self.decoder = Decoder::new(&self.weights, &self.device, &self.workers);
         Ok(norms)
     }
 
     fn discard(&mut self) -> f64 {
-        self.pending.take().map_or(0.0, |gradient| norm(&gradient))
+        self.pending.take().map_or(0.0, |gradient| match &self.lora {
+            None => norm(&gradient),
+            Some(lora) => norm(&lora.gradient(&gradient)),
+        })
     }
 
     fn save(&self) -> Vec<(String, Vec<u8>)> {
         let AdamW { first, second, steps } = &self.optimizer;
         let moments = [("first.", first.as_slice()), ("second.", second.as_slice())];
-        let optimizer = to_safetensors(&self.weights.parts(), &moments, Some(*steps));
+        let optimizer = to_safetensors(&self.learnt(), &moments, Some(*steps));
+        let adapter = self.lora.as_ref().map(Lora::to_safetensors);
         let head = self.weights.head().map(|head| to_safetensors(&[head], &[("", self.weights.values())], None));
         let files = [(MODEL, self.weights.to_safetensors()), (OPTIMIZER, optimizer)];
         let files = files.into_iter().chain(head.map(|head| (VALUE_HEAD, head)));
+        let files = files.chain(adapter.map(|adapter| (ADAPTER, adapter)));
         files.map(|(name, bytes)| (name.to_owned(), bytes)).collect()
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), String> {
-        let names = [MODEL, OPTIMIZER, VALUE_HEAD];
-        let names = &names[..if self.weights.value_head { 3 } else { 2 }];
+        let mut names = vec![MODEL, OPTIMIZER];
+        names.extend(self.weights.value_head.then_some(VALUE_HEAD));
+        names.extend(self.lora.as_ref().map(|_| ADAPTER));
         if let Some((extra, _)) = files.iter().find(|(n, _)| !names.contains(&n.as_str())) {
             return Err(format!("{extra} is not a file of this policy"));
         }
@@ -302,7 +332,7 @@ impl Learner for Transformer {
             let file = files.iter().find(|(n, _)| n == name).ok_or_else(|| format!("{name} is missing"))?;
             Ok::<_, String>([(file.0.as_str(), file.1.as_slice())])
         };
-        let parts = self.weights.parts();
+        let parts = self.learnt();
         let mut weights = Weights::from_files(self.weights.shape.clone(), &find(MODEL)?)?;
         if let Some(head) = self.weights.head() {
             let (file, head) = (Tensors::parse(&find(VALUE_HEAD)?)?, [head]);
@@ -313,7 +343,19 @@ impl Learner for Transformer {
         let file = Tensors::parse(&find(OPTIMIZER)?)?;
         file.nothing_but(&parts, &["first.", "second."])?;
         let (first, second) = (file.array(&parts, "first.")?, file.array(&parts, "second.")?);
-        self.optimizer = AdamW { first, second, steps: file.steps()? };
+        let steps = file.steps()?;
+        if let Some(lora) = &mut self.lora {
+            let [file] = find(ADAPTER)?;
+            let values = lora.read(file, &weights.values[weights.shape.parameters()..])?;
+            let before = std::mem::replace(&mut lora.values, values);
+            let mut merged = weights.values.clone();
+            lora.merge(&mut merged);
+            if merged != weights.values {
+                lora.values = before;
+                return Err(format!("{MODEL} is not what this policy started from with {ADAPTER}"));
+            }
+        }
+        self.optimizer = AdamW { first, second, steps };
         self.decoder = Decoder::new(&weights, &self.device, &self.workers);
         self.weights = weights;
         self.pending = None;

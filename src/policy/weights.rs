@@ -73,6 +73,12 @@ impl Shape {
         Ok(())
     }
 
+    /// Numbers of all tensors.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.parts().last().map_or(0, |part| part.range.end)
+    }
+
     /// All tensors, in the order of the flat array: that in which the forward pass asks for them, with what one product
     /// multiplies (q, k, v; gate, up) standing together.
     #[must_use]
@@ -131,7 +137,7 @@ impl Weights {
     pub fn random(shape: Shape, std: f64, seed: u64) -> Result<Self, String> {
         shape.check()?;
         let parts = shape.parts();
-        let mut values = Vec::with_capacity(parts.last().map_or(0, |p| p.range.end));
+        let mut values = Vec::with_capacity(shape.parameters());
         for (index, part) in parts.iter().enumerate() {
             let residual = part.name.contains("o_proj") || part.name.contains("down_proj");
             let scale = if residual { std / ((2 * shape.layers) as f64).sqrt() } else { std };

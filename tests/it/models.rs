@@ -1,7 +1,9 @@
 //! Model folders: what transformers computes from them, what is written back, and what is wrong with broken ones.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 use safetensors::SafeTensors;
 use starpo::policy::{self, Family, ModelFolder, Shape, Transformer, Weights};
@@ -171,4 +173,69 @@ fn broken_folders_are_named() {
         fs::write(path, text).unwrap();
     });
     golden("model", "broken", &text);
+}
+
+/// The binary in `folder`, with something on its standard input.
+fn starpo(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starpo"));
+    command.args(arguments).current_dir(folder).env("NO_COLOR", "1").stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_chat_over_a_pipe() {
+    let folder = model("qwen2");
+    let chat = |more: &[&str]| {
+        let output = starpo(folder.path(), &[&["chat", ".", "--max-tokens", "6"], more].concat(), "Hello\nAgain");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let turns: serde_json::Value = serde_json::from_str(&chat(&["--json"])).unwrap();
+    assert_eq!(turns.as_array().map(Vec::len), Some(2));
+    assert!(turns[0]["user"] == "Hello" && turns[1]["tokens"].as_u64().is_some_and(|n| (1..=6).contains(&n)));
+    let said: Vec<&str> = (0..2).map(|turn| turns[turn]["response"].as_str().unwrap()).collect();
+    assert_eq!(chat(&[]), format!("{}\n{}\n", said[0], said[1]));
+    assert_ne!(chat(&["--seed", "2"]), chat(&[]));
+}
+
+/// A model that was written out plays as the one that it was.
+#[test]
+fn an_exported_model_plays_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = starpo(folder.path(), arguments, "");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let start = ["warm-start=none", "width=32", "layers=2", "eval.tasks=4"];
+    run(&[&["export", "sokoban", "out"], &start[..]].concat());
+    let twice = starpo(folder.path(), &["export", "sokoban", "out"], "");
+    assert_eq!(twice.status.code(), Some(2));
+    let own = run(&[&["eval", "sokoban", "--json"], &start[..]].concat());
+    let read = ["model=pretrained", "model.path=out", "warm-start=none", "eval.tasks=4"];
+    assert_eq!(own, run(&[&["eval", "sokoban", "--json"], &read[..]].concat()));
+}
+
+/// A template that leaves out old thoughts plays where no prompt shows them, or by the word of the user.
+#[test]
+fn a_template_that_changes_earlier_responses_needs_a_word() {
+    let folder = model("qwen3");
+    let template = include_str!("../fixtures/templates/qwen3.jinja");
+    fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
+    let evaluate = |more: &[&str]| {
+        let model = ["eval", "sokoban", "model=pretrained", "model.path=.", "warm-start=none", "eval.tasks=2"];
+        starpo(folder.path(), &[&model, more].concat(), "")
+    };
+    let refused = evaluate(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("changes earlier responses") && said.contains("model.rewrites=pin"), "{said}");
+    for more in [&["model.rewrites=pin"][..], &["rollout.window=single-turn"]] {
+        let output = evaluate(more);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let long = evaluate(&["model.rewrites=pin", "max-context-tokens=5000"]);
+    assert!(String::from_utf8_lossy(&long.stderr).contains("more than the 4096 positions"));
 }
