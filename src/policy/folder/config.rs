@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Family, Shape};
+use crate::policy::{Family, Shape};
 
 const FAMILIES: [(&str, Family, &str); 3] = [
     ("llama", Family::Llama, "LlamaForCausalLM"),
