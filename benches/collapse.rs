@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use starpo::policy::{self, Learner, Row, Shape, Transformer, Weights};
+use starpo::policy::{self, Family, Learner, Row, Shape, Transformer, Weights};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -25,8 +25,19 @@ fn seconds<T>(act: impl Fn() -> T) -> (T, f64) {
 }
 
 fn main() {
-    let shape =
-        Shape { vocab: 512, width: 128, layers: 4, heads: 4, kv_heads: 2, ffn: 384, rope_theta: 1e4, norm_eps: 1e-5 };
+    let shape = Shape {
+        family: Family::Llama,
+        vocab: 512,
+        width: 128,
+        layers: 4,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 32,
+        ffn: 384,
+        rope_theta: 1e4,
+        norm_eps: 1e-5,
+        tied: true,
+    };
     let prompts: Vec<Vec<u32>> = (0..PROMPTS).map(|j| text(j, 200 + j)).collect();
     let reasonings: Vec<Vec<u32>> = (0..REASONINGS).map(|i| text(100 + i, 25 + i % 16)).collect();
     let pairs: Vec<(usize, usize)> = (0..REASONINGS).flat_map(|i| (0..PROMPTS).map(move |j| (i, j))).collect();

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use starpo::policy::{
-    self, Cotangent, Learner, Optimizer, Policy, Request, Row, Sampling, Session, Shape, Transformer, Weights,
+    self, Cotangent, Family, Learner, Optimizer, Policy, Request, Row, Sampling, Session, Shape, Transformer, Weights,
 };
 use starpo::rng::Stream;
 
@@ -46,18 +46,21 @@ struct Work {
 }
 
 fn works() -> Vec<Work> {
-    let small =
-        Shape { vocab: 2048, width: 256, layers: 4, heads: 4, kv_heads: 2, ffn: 768, rope_theta: 1e4, norm_eps: 1e-5 };
     let smol = Shape {
+        family: Family::Llama,
         vocab: 49152,
         width: 576,
         layers: 30,
         heads: 9,
         kv_heads: 3,
+        head_dim: 64,
         ffn: 1536,
         rope_theta: 1e5,
         norm_eps: 1e-5,
+        tied: true,
     };
+    let (vocab, width, heads, kv_heads) = (2048, 256, 4, 2);
+    let small = Shape { vocab, width, layers: 4, heads, kv_heads, ffn: 768, rope_theta: 1e4, ..smol.clone() };
     let work = |name, shape: &Shape, kind, [rows, length, steps]: [usize; 3], goal| Work {
         name,
         shape: shape.clone(),
@@ -88,7 +91,7 @@ impl Work {
 
     fn operations(&self) -> f64 {
         let Shape { vocab, width, layers, ffn, .. } = self.shape;
-        let kv = self.shape.kv_heads * self.shape.head();
+        let kv = self.shape.kv_heads * self.shape.head_dim;
         let layer = width * (2 * width + 2 * kv) + 3 * width * ffn;
         let tokens = self.tokens() as f64;
         let (context, heads, times) = match self.kind {

@@ -14,6 +14,7 @@ use crate::record::RunError;
 use crate::stage::StageError;
 
 mod agent;
+mod chat;
 mod eval;
 mod explain;
 mod export;
@@ -23,9 +24,11 @@ mod outside;
 mod replay;
 mod run;
 mod show;
+mod subject;
 mod tag;
 mod tokenizer;
 mod verify;
+mod weights;
 mod why;
 
 /// Trains and diagnoses reasoning agents by reinforcement learning, reproducibly.
@@ -81,6 +84,10 @@ enum Verb {
     Gc(gc::Gc),
     /// Play the held-out panel with a run's weights, an experiment's warm start, or a player without weights
     Eval(eval::Eval),
+    /// Talk to a model, a line a message: `starpo chat MODEL`
+    Chat(chat::Chat),
+    /// Write a run's weights as a Hugging Face folder
+    Weights(weights::Weights),
     /// Redo the arithmetic of an update on recorded episodes
     Replay(replay::Replay),
     /// Train the small tokenizer on transcripts of the experts of all environments
@@ -122,6 +129,10 @@ enum CliError {
 }
 
 impl CliError {
+    fn usage(message: &str, help: &str) -> Self {
+        Self::Usage { message: message.to_owned(), help: Some(help.to_owned()) }
+    }
+
     fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Usage { .. } => 2,
@@ -151,6 +162,8 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Export(verb) => verb.run(common),
         Verb::Gc(verb) => verb.run(common),
         Verb::Eval(verb) => verb.run(common),
+        Verb::Chat(verb) => verb.run(common),
+        Verb::Weights(verb) => verb.run(common),
         Verb::Replay(verb) => verb.run(common),
         Verb::Tokenizer(verb) => verb.run(common),
     };

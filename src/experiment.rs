@@ -53,6 +53,8 @@ section! {
         pub model: ModelConfig,
         /// Supervised learning before the first step: a run of its own, shared by all who ask for the same.
         pub warm_start: WarmStartConfig,
+        /// Which parameters learn.
+        pub adapter: AdapterConfig,
         /// What is trained on: a mixture of environments.
         pub task: Vec<TaskConfig>,
         /// How episodes are played.
@@ -85,6 +87,12 @@ section! {
 }
 
 impl ResolvedConfig {
+    /// Whether a run needs the weights that it started from even to go on.
+    #[must_use]
+    pub fn needs_start(&self) -> bool {
+        self.needs_reference() || matches!(self.adapter, AdapterConfig::Lora(_))
+    }
+
     /// Whether the frozen start model scores the kept rows.
     #[must_use]
     pub fn needs_reference(&self) -> bool {
@@ -139,10 +147,22 @@ section! {
 }
 
 section! {
-    /// A Hugging Face folder: `config.json`, `model.safetensors`, `tokenizer.json`.
+    /// A Hugging Face folder: `config.json`, safetensors, `tokenizer.json`, and a chat template.
     pub struct Pretrained epoch 1 {
         /// The folder; or by `(run)` a finished run, named as everywhere, which gives its last weights and tokenizer.
         pub path: Folder,
+        /// What to do if the chat template would change earlier responses, as some leave out old thoughts.
+        pub rewrites: Rewrites,
+    }
+}
+
+choice! {
+    /// What to do about a chat template that changes earlier responses.
+    pub enum Rewrites {
+        /// Do not run, unless the window shows no earlier responses.
+        "refuse" => Refuse,
+        /// Keep responses as they were sampled.
+        "pin" => Pin,
     }
 }
 
@@ -174,6 +194,44 @@ section! {
         pub learning_rate: f64 where 0.0..=1.0,
         /// Share of turns in which the expert tries a random legal action instead, and says so in its thought.
         pub noise: f64 where 0.0..=1.0,
+    }
+}
+
+variants! {
+    /// Which of the policy's parameters learn after the warm start.
+    pub enum AdapterConfig: "adapter" {
+        "none" => None(NoAdapter),
+        "lora" => Lora(LoraConfig),
+    }
+}
+
+section! {
+    /// All of them.
+    pub struct NoAdapter {}
+}
+
+section! {
+    /// Low-rank changes of some projections (Hu et al. 2021, arXiv:2106.09685).
+    pub struct LoraConfig epoch 1 {
+        /// Rank of a change.
+        pub rank: usize where 1..=1024,
+        /// A change is scaled by alpha / rank.
+        pub alpha: f64 where 0.0..=65536.0,
+        /// The projections that change, in every layer.
+        pub targets: Vec<Projection>,
+    }
+}
+
+choice! {
+    /// A projection of a layer, by Hugging Face's name.
+    pub enum Projection {
+        "q_proj" => Query,
+        "k_proj" => Key,
+        "v_proj" => Value,
+        "o_proj" => Output,
+        "gate_proj" => Gate,
+        "up_proj" => Up,
+        "down_proj" => Down,
     }
 }
 

@@ -11,10 +11,12 @@ mod cross;
 mod decoder;
 mod expert;
 mod folder;
+mod lora;
 mod ops;
 mod sampler;
 mod scripted;
 mod session;
+mod tensors;
 mod tokenizer;
 mod transformer;
 mod uniform;
@@ -25,13 +27,14 @@ mod workers;
 pub use burn::tensor::Device;
 use burn::tensor::DeviceType;
 pub use expert::Expert;
-pub use folder::{read_folder, write_folder};
+pub use folder::ModelFolder;
+pub use lora::{ADAPTER, write_adapter};
 pub use scripted::Scripted;
 pub use tokenizer::{Tokenizer, train as train_tokenizer};
 pub use transformer::Transformer;
 pub use uniform::Uniform;
 pub use voice::Voice;
-pub use weights::{Part, Shape, Weights};
+pub use weights::{Family, Part, Shape, Weights};
 
 /// Samples responses.
 pub trait Policy {

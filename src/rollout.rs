@@ -106,7 +106,7 @@ pub fn mixture(tasks: &[TaskConfig], position: u64) -> (&EnvConfig, u64) {
 /// How responses of a run are drawn.
 #[must_use]
 pub fn sampling(config: &SamplingConfig, chat: &Chat<'_>) -> Sampling {
-    Sampling { temperature: config.temperature, top_k: config.top_k, top_p: config.top_p, stop: vec![chat.end()] }
+    Sampling { temperature: config.temperature, top_k: config.top_k, top_p: config.top_p, stop: chat.ends() }
 }
 
 impl RolloutConfig {

@@ -4,6 +4,7 @@
 //! system libm, one thread. Threads are the caller's business.
 
 pub mod attention;
+pub mod bias;
 #[cfg(test)]
 mod check;
 pub mod exp;

@@ -55,6 +55,12 @@ impl WindowConfig {
         }
     }
 
+    /// Whether prompts show earlier responses as they were.
+    #[must_use]
+    pub fn quotes(&self) -> bool {
+        !matches!(self, Self::SingleTurn(_))
+    }
+
     /// Whether a turn goes on in the row of the turn before.
     #[must_use]
     pub fn appends(&self) -> bool {

@@ -4,13 +4,16 @@ use std::path::Path;
 
 use super::outside::{content, is_run};
 use super::{CliError, root};
-use crate::chat::{Chat, Script};
+use crate::chat::{Chat, Forced, Script};
 use crate::config::{Folder, Input};
 use crate::experiment::{
-    CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Tiny, WarmStartConfig, from_lock,
+    AdapterConfig, CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny, WarmStartConfig,
+    from_lock,
 };
 use crate::learners::{Critic, Learners};
-use crate::policy::{self, Expert, Learner, Shape, Tokenizer, Transformer, Uniform, Voice, Weights};
+use crate::policy::{
+    self, Expert, Family, Learner, ModelFolder, Shape, Tokenizer, Transformer, Uniform, Voice, Weights,
+};
 use crate::record::{Disk, RunDir, RunError, State, checkpoint, reader};
 use crate::rng::Stream;
 use crate::trajectory::Split;
@@ -18,10 +21,10 @@ use crate::trajectory::Split;
 /// Added to the mean square in the norms of a model made here.
 const NORM_EPSILON: f64 = 1e-6;
 
-/// A tokenizer, and the weights of before any learning.
+/// A model before any learning, with its tokenizer.
 pub(super) struct Agent {
     pub(super) tokenizer: Tokenizer,
-    pub(super) weights: Weights,
+    pub(super) model: ModelFolder,
 }
 
 impl Agent {
@@ -29,7 +32,7 @@ impl Agent {
     pub(super) fn new(config: &ResolvedConfig) -> Result<Self, CliError> {
         // Slow environments step on rayon's own pool, which only the first call can size.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads(config)).build_global();
-        match &config.model {
+        let (model, tokenizer) = match &config.model {
             ModelConfig::Tiny(tiny) => {
                 let Input(text) = &tiny.tokenizer;
                 let tokenizer =
@@ -39,17 +42,24 @@ impl Agent {
                     WarmStartConfig::None(_) => config.seed,
                 };
                 let weights = Weights::random(shape(tiny, &tokenizer), tiny.init_std, seed).map_err(CliError::Agent)?;
-                Ok(Self { tokenizer, weights })
+                (ModelFolder::new(weights, text.clone()), tokenizer)
             }
             ModelConfig::Pretrained(pretrained) => {
                 unchanged(&pretrained.path)?;
                 if is_run(&pretrained.path.path) {
                     return Self::of_run(&pretrained.path.path);
                 }
-                let (weights, text) = policy::read_folder(&pretrained.path.path).map_err(CliError::Input)?;
-                let tokenizer = Tokenizer::from_json(&text).map_err(CliError::Input)?;
-                Ok(Self { tokenizer, weights })
+                let model = ModelFolder::read(&pretrained.path.path).map_err(CliError::Input)?;
+                let tokenizer = model.tokenizer().map_err(CliError::Input)?;
+                (model, tokenizer)
             }
+        };
+        let asked = config.rollout.max_context_tokens;
+        match model.positions().filter(|positions| *positions < asked) {
+            None => Ok(Self { tokenizer, model }),
+            Some(most) => Err(CliError::Agent(format!(
+                "rollout.max-context-tokens is {asked}: more than the {most} positions that the model was made for"
+            ))),
         }
     }
 
@@ -57,12 +67,28 @@ impl Agent {
     fn of_run(path: &Path) -> Result<Self, CliError> {
         let (disk, path) = (Disk::default(), root().join(path));
         let agent = Self::new(&locked(&RunDir::open(&disk, &path))?.config)?;
-        Ok(Self { weights: agent.checkpoint(&disk, &path)?, ..agent })
+        let weights = agent.checkpoint(&disk, &path)?;
+        Ok(Self { model: agent.model.with(weights), ..agent })
     }
 
     /// The chat over the agent's tokenizer.
     pub(super) fn chat(&self, config: &ResolvedConfig) -> Result<Chat<'_>, CliError> {
-        Chat::new(&self.tokenizer, config.rollout.think).map_err(CliError::Agent)
+        let (template, ends) = (self.model.template(), self.model.ends());
+        let (template, ends) = (template.map_err(CliError::Input)?, ends.map_err(CliError::Input)?);
+        let chat = Chat::with_template(&self.tokenizer, template, ends, Forced::of(config.rollout.think));
+        let chat = chat.map_err(CliError::Agent)?;
+        let pinned = matches!(&config.model, ModelConfig::Pretrained(model) if model.rewrites == Rewrites::Pin);
+        match chat.rewrites().filter(|_| !pinned && config.rollout.window.quotes()) {
+            None => Ok(chat),
+            Some(how) => Err(CliError::Usage {
+                message: format!("the model's chat template changes earlier responses: {how}"),
+                help: Some(
+                    "model.rewrites=pin keeps them as they were sampled, which is not quite what the model was trained \
+                     on; rollout.window=single-turn shows none"
+                        .to_owned(),
+                ),
+            }),
+        }
     }
 
     /// The policy that learns, on the config's device.
@@ -73,10 +99,14 @@ impl Agent {
 
     /// The policy of a run from its start weights, with a value head if it is the critic too.
     pub(super) fn policy(&self, config: &ResolvedConfig, start: Weights) -> Result<Transformer, CliError> {
-        match config.critic {
-            CriticConfig::Shared(_) => self.learner(config, start.with_value_head()),
-            CriticConfig::None(_) | CriticConfig::Own(_) => self.learner(config, start),
-        }
+        let policy = match config.critic {
+            CriticConfig::Shared(_) => self.learner(config, start.with_value_head())?,
+            CriticConfig::None(_) | CriticConfig::Own(_) => self.learner(config, start)?,
+        };
+        Ok(match &config.adapter {
+            AdapterConfig::None(_) => policy,
+            AdapterConfig::Lora(lora) => policy.with_lora(lora, config.seed),
+        })
     }
 
     /// `policy` with whom the run needs beside it, made from its start weights.
@@ -104,19 +134,8 @@ impl Agent {
     /// Weights in the newest checkpoint of the run in the folder `run`: a finished run's last, or none.
     pub(super) fn checkpoint(&self, disk: &Disk, run: &Path) -> Result<Weights, CliError> {
         let corrupt = |what: String| RunError::Corrupt { path: run.to_owned(), what };
-        let found = checkpoint::latest(disk, run)?;
-        let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;
-        let summary = reader::summary(disk, run)?;
-        // Another checkpoint than the one asked for would be other numbers under the same name.
-        if let Some(warning) = found.warnings.into_iter().next() {
-            return Err(corrupt(warning).into());
-        }
-        if summary.state == State::Done && newest.step != summary.step {
-            return Err(corrupt(format!("the checkpoint of its last step, {}, is missing", summary.step)).into());
-        }
-        let weights = newest.files.iter().find(|(name, _)| name == "model.safetensors");
-        let (_, bytes) = weights.ok_or_else(|| corrupt("its checkpoint has no weights".into()))?;
-        Ok(Weights::from_safetensors(self.weights.shape().clone(), bytes).map_err(corrupt)?)
+        let bytes = checkpoint_file(disk, run, "model.safetensors")?;
+        Ok(Weights::from_safetensors(self.model.weights.shape().clone(), &bytes).map_err(corrupt)?)
     }
 
     /// That the tokenizer can say everything that the tasks' first prompts do.
@@ -134,6 +153,23 @@ impl Agent {
     }
 }
 
+/// A file of the newest checkpoint of the run in the folder `run`: a finished run's last, or none.
+pub(super) fn checkpoint_file(disk: &Disk, run: &Path, name: &str) -> Result<Vec<u8>, CliError> {
+    let corrupt = |what: String| RunError::Corrupt { path: run.to_owned(), what };
+    let found = checkpoint::latest(disk, run)?;
+    let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;
+    let summary = reader::summary(disk, run)?;
+    // Another checkpoint than the one asked for would be other numbers under the same name.
+    if let Some(warning) = found.warnings.into_iter().next() {
+        return Err(corrupt(warning).into());
+    }
+    if summary.state == State::Done && newest.step != summary.step {
+        return Err(corrupt(format!("the checkpoint of its last step, {}, is missing", summary.step)).into());
+    }
+    let file = newest.files.into_iter().find(|(found, _)| found == name);
+    Ok(file.ok_or_else(|| corrupt(format!("its checkpoint has no {name}")))?.1)
+}
+
 /// That a folder is still what the run's key was made from.
 fn unchanged(folder: &Folder) -> Result<(), CliError> {
     let path = folder.path.display().to_string();
@@ -146,7 +182,19 @@ fn unchanged(folder: &Folder) -> Result<(), CliError> {
 
 fn shape(tiny: &Tiny, tokenizer: &Tokenizer) -> Shape {
     let Tiny { width, layers, heads, kv_heads, ffn, rope_theta, .. } = *tiny;
-    Shape { vocab: tokenizer.vocab(), width, layers, heads, kv_heads, ffn, rope_theta, norm_eps: NORM_EPSILON }
+    Shape {
+        family: Family::Llama,
+        vocab: tokenizer.vocab(),
+        width,
+        layers,
+        heads,
+        kv_heads,
+        head_dim: width / heads,
+        ffn,
+        rope_theta,
+        norm_eps: NORM_EPSILON,
+        tied: true,
+    }
 }
 
 /// The threads that a config asks for: all cores if it does not say.

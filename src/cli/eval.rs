@@ -3,14 +3,13 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::agent::{Agent, expert, locked, uniform};
-use super::run::warm_start;
-use super::{CliError, Common, root, say};
+use super::agent::{Agent, expert, uniform};
+use super::subject::Subject;
+use super::{CliError, Common, say};
 use crate::chat::Chat;
 use crate::evaluate::{self, Evaluation, PassStats};
-use crate::experiment::{self, Resolved};
+use crate::experiment::Resolved;
 use crate::policy::Policy;
-use crate::record::{Disk, RunDir, reader};
 
 /// A run or an experiment, and who plays.
 #[derive(Clone, Debug, Args)]
@@ -40,37 +39,21 @@ enum Player {
 
 impl Eval {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        let disk = Disk::default();
-        let run = match experiment::exists(&self.subject, &root()) {
-            true => None,
-            false => Some(RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.subject)?)),
-        };
-        let resolved = match &run {
-            Some(run) if self.overrides.is_empty() => locked(run)?,
-            Some(_) => {
-                return Err(usage(
-                    &format!("{} is a run: its config is fixed", self.subject),
-                    "overrides go with an experiment's name",
-                ));
-            }
-            None => experiment::resolve_with(&self.subject, &self.overrides, &common.outside())?,
-        };
+        let subject = Subject::find(&self.subject, &self.overrides, common)?;
+        let resolved = &subject.resolved;
         if resolved.config.eval.tasks == 0 {
-            return Err(usage("eval.tasks is 0: there is nothing to play", "such as eval.tasks=256"));
+            return Err(CliError::usage("eval.tasks is 0: there is nothing to play", "such as eval.tasks=256"));
         }
         let agent = Agent::new(&resolved.config)?;
         let chat = agent.chat(&resolved.config)?;
         agent.check_tokenizer(&resolved.config)?;
         let script = resolved.config.rollout.script();
         let evaluation = match self.player {
-            Player::Uniform => play(&resolved, &chat, &uniform(&chat, &script)),
-            Player::Expert => play(&resolved, &chat, &expert(&chat)),
+            Player::Uniform => play(resolved, &chat, &uniform(&chat, &script)),
+            Player::Expert => play(resolved, &chat, &expert(&chat)),
             Player::Model => {
-                let weights = match &run {
-                    Some(run) => agent.checkpoint(&disk, run.path())?,
-                    None => warm_start(&disk, &resolved, &agent, common)?,
-                };
-                play(&resolved, &chat, &agent.learner(&resolved.config, weights)?)
+                let weights = subject.weights(&agent, common)?;
+                play(resolved, &chat, &agent.learner(&resolved.config, weights)?)
             }
         };
         if common.json {
@@ -83,10 +66,6 @@ impl Eval {
         }
         Ok(())
     }
-}
-
-fn usage(message: &str, help: &str) -> CliError {
-    CliError::Usage { message: message.to_owned(), help: Some(help.to_owned()) }
 }
 
 fn play(resolved: &Resolved, chat: &Chat<'_>, policy: &dyn Policy) -> Evaluation {

@@ -118,7 +118,7 @@ pub(super) fn carry_out(
     catch_signals()?;
     let weights = match begun.checkpoint {
         // The checkpoint has the weights of then, and nothing else needs those of the start.
-        Some(_) if !config.needs_reference() => agent.weights.clone(),
+        Some(_) if !config.needs_start() => agent.model.weights.clone(),
         _ => match warm_start(disk, resolved, agent, common) {
             Ok(weights) => weights,
             Err(CliError::Interrupted(signal)) => {
@@ -153,7 +153,7 @@ pub(super) fn warm_start(
 ) -> Result<Weights, CliError> {
     let (WarmStartConfig::Expert(warm), Some((canon, id))) = (&resolved.config.warm_start, resolved.warm_start())
     else {
-        return Ok(agent.weights.clone());
+        return Ok(agent.model.weights.clone());
     };
     let run = RunDir::open_or_create(disk, &common.runs_dir, &id.to_string(), &resolved.lock(), &canon)?;
     if let Some(begun) = wait_for(&run, &id, resolved, common)? {
@@ -161,7 +161,7 @@ pub(super) fn warm_start(
         log_to(disk, &run, resolved)?;
         catch_signals()?;
         let chat = agent.chat(&resolved.config)?;
-        let mut learner = agent.learner(&resolved.config, agent.weights.clone())?;
+        let mut learner = agent.learner(&resolved.config, agent.model.weights.clone())?;
         let progress = progress("warm start", &begun, warm.steps, common);
         let episodes = warm_start::episodes(&resolved.config, warm, &chat, &expert(&chat));
         let mut stage = WarmStart {

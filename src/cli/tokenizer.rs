@@ -77,7 +77,7 @@ impl Tokens for Characters {
         ids.iter().filter_map(|&id| char::from_u32(id)).filter(|c| !('\u{E000}'..='\u{E001}').contains(c)).collect()
     }
 
-    fn special(&self, name: &str) -> Option<u32> {
-        SPECIAL.iter().find(|(special, _)| *special == name).map(|(_, id)| *id)
+    fn specials(&self) -> Vec<(String, u32)> {
+        SPECIAL.map(|(name, id)| (name.to_owned(), id)).to_vec()
     }
 }

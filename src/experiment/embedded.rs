@@ -42,6 +42,7 @@ pub const FILES: &[(&str, &str)] = embedded![
     "configs/env/simple-sudoku.kdl",
     "configs/env/small-sudoku.kdl",
     "configs/env/sokoban-other-vocab.kdl",
+    "configs/model/instruct.kdl",
     "configs/model/tiny-tokenizer.json",
     "configs/model/tiny.kdl",
     "experiments/2048.kdl",

@@ -46,6 +46,10 @@ impl Reader for Outside {
     fn folder(&self, path: &str) -> io::Result<String> {
         let mut lines = BTreeSet::new();
         walk(&self.root.join(path), "", &mut |name, file| {
+            // Hidden files are other programs' notes on the folder, such as when it was downloaded.
+            if name.split('/').any(|part| part.starts_with('.')) {
+                return Ok(());
+            }
             let mut hasher = blake3::Hasher::new();
             hasher.update_reader(fs::File::open(file)?)?;
             lines.insert(format!("{name:?}\t{}\t{}\n", hasher.count(), hasher.finalize().to_hex()));

@@ -1,17 +1,15 @@
-//! The forward pass: Llama's decoder over packed tokens, in burn tensors.
+//! The forward pass over packed tokens, in burn tensors.
 
 use std::sync::Arc;
 
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
-use super::ops::{self, Packs, rms_norm, swiglu};
-use super::weights::{Shape, Weights};
+use super::ops::{self, Packs, add_bias, rms_norm, swiglu};
+use super::weights::{Family, Shape, Weights};
 use super::workers::Workers;
 
-/// Tensors of one layer: norm, qkv, output, norm, gate and up, down.
-const LAYER: usize = 6;
-
-/// The parameters as tensors: embedding, layers, last norm (norms as `[1, width]`), and the value head, if any.
+/// The parameters as tensors, in the order in which the forward pass asks for them (vectors as `[1, width]`), and the
+/// value head, if any.
 pub(super) struct Decoder {
     shape: Shape,
     tensors: Vec<Parameter>,
@@ -27,17 +25,14 @@ struct Parameter {
 impl Decoder {
     pub(super) fn new(weights: &Weights, device: &Device, workers: &Workers) -> Self {
         let shape = weights.shape().clone();
-        let (width, kv) = (shape.width, shape.kv_heads * shape.head());
-        let mut sizes = vec![[shape.vocab, width]];
-        for _ in 0..shape.layers {
-            let attention = [[1, width], [width + 2 * kv, width], [width, width]];
-            sizes.extend(attention.into_iter().chain([[1, width], [2 * shape.ffn, width], [width, shape.ffn]]));
-        }
-        sizes.push([1, width]);
-        sizes.extend(weights.value_head.then_some([1, width]));
+        let mut sizes = sizes(&shape);
+        sizes.extend(weights.value_head.then_some([1, shape.width]));
         let mut rest = weights.values();
         let parameters: Vec<_> = sizes.iter().map(|[rows, columns]| rest.split_off(..rows * columns)).collect();
-        let multiplied = |number: usize| sizes[number][0] > 1 || (weights.value_head && number + 1 == sizes.len());
+        let multiplied = |number: usize| match number {
+            0 => shape.tied,
+            _ => sizes[number][0] > 1 || (weights.value_head && number + 1 == sizes.len()),
+        };
         let mut tensors = workers.map(sizes.len(), |number| {
             let (values, size) = (parameters[number].expect("the sizes are those of the weights"), sizes[number]);
             let packs = (multiplied(number) && *device == Device::flex()).then(|| Arc::new(Packs::new(values, size)));
@@ -71,21 +66,28 @@ impl Decoder {
 
     /// Last hidden states `[tokens, width]`; `attend` maps a layer's number and its qkv to the heads' outputs.
     pub(super) fn hidden(&self, tokens: &[u32], mut attend: impl FnMut(usize, Tensor<2>) -> Tensor<2>) -> Tensor<2> {
-        let [embedding, layers @ .., last] = self.tensors.as_slice() else { unreachable!("two tensors at least") };
-        let mut x = embedding.tensor.clone().select(0, integers(tokens, &embedding.tensor.device()));
-        for (number, layer) in layers.as_chunks::<LAYER>().0.iter().enumerate() {
-            let [norm, qkv, output, ffn_norm, gate_up, down] = layer;
-            let heads = attend(number, linear(self.norm(x.clone(), norm), qkv));
-            x = x + linear(heads, output);
-            let gated = swiglu(linear(self.norm(x.clone(), ffn_norm), gate_up));
-            x = x + linear(gated, down);
+        let mut parameters = self.tensors.iter();
+        let mut next = || parameters.next().expect("as many as the sizes say");
+        let embedding = &next().tensor;
+        let mut x = embedding.clone().select(0, integers(tokens, &embedding.device()));
+        for layer in 0..self.shape.layers {
+            let mut qkv = linear(self.norm(x.clone(), next()), next());
+            qkv = match self.shape.family {
+                Family::Llama => qkv,
+                Family::Qwen2 => add_bias(qkv, vector(next())),
+                Family::Qwen3 => self.norm_heads(&qkv, next(), next()),
+            };
+            x = x + linear(attend(layer, qkv), next());
+            let gated = swiglu(linear(self.norm(x.clone(), next()), next()));
+            x = x + linear(gated, next());
         }
-        self.norm(x, last)
+        self.norm(x, next())
     }
 
     /// Logits `[rows, vocab]` of hidden states.
     pub(super) fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
-        linear(hidden, &self.tensors[0])
+        let head = if self.shape.tied { self.tensors.first() } else { self.tensors.last() };
+        linear(hidden, head.expect("there are tensors"))
     }
 
     /// Values `[rows, 1]` of hidden states, where there is a value head.
@@ -94,8 +96,43 @@ impl Decoder {
     }
 
     fn norm(&self, x: Tensor<2>, weight: &Parameter) -> Tensor<2> {
-        rms_norm(x, weight.tensor.clone().reshape([self.shape.width]), self.shape.norm_eps)
+        rms_norm(x, vector(weight), self.shape.norm_eps)
     }
+
+    /// Each query and each key normalised by itself.
+    fn norm_heads(&self, qkv: &Tensor<2>, query: &Parameter, key: &Parameter) -> Tensor<2> {
+        let Shape { heads, kv_heads, head_dim, .. } = self.shape;
+        let part = |from: usize, heads: usize| qkv.clone().narrow(1, from * head_dim, heads * head_dim);
+        let normed = |x: Tensor<2>, weight: &Parameter| {
+            let [tokens, columns] = x.dims();
+            self.norm(x.reshape([tokens * columns / head_dim, head_dim]), weight).reshape([tokens, columns])
+        };
+        let (queries, keys) = (normed(part(0, heads), query), normed(part(heads, kv_heads), key));
+        Tensor::cat(vec![queries, keys, part(heads + kv_heads, kv_heads)], 1)
+    }
+}
+
+/// The sizes of the tensors that [`Shape::parts`] make, those of one product as one.
+fn sizes(shape: &Shape) -> Vec<[usize; 2]> {
+    let Shape { vocab, width, heads, head_dim, ffn, .. } = *shape;
+    let mut sizes = vec![[vocab, width]];
+    for _ in 0..shape.layers {
+        sizes.extend([[1, width], [shape.qkv(), width]]);
+        match shape.family {
+            Family::Llama => {}
+            Family::Qwen2 => sizes.push([1, shape.qkv()]),
+            Family::Qwen3 => sizes.extend([[1, head_dim]; 2]),
+        }
+        sizes.extend([[width, heads * head_dim], [1, width], [2 * ffn, width], [width, ffn]]);
+    }
+    sizes.push([1, width]);
+    sizes.extend((!shape.tied).then_some([vocab, width]));
+    sizes
+}
+
+fn vector(parameter: &Parameter) -> Tensor<1> {
+    let [_, width] = parameter.tensor.dims();
+    parameter.tensor.clone().reshape([width])
 }
 
 fn linear(x: Tensor<2>, weight: &Parameter) -> Tensor<2> {

@@ -1,107 +1,160 @@
-//! A model as a Hugging Face folder: `config.json`, `model.safetensors`, `tokenizer.json`.
+//! A model as a Hugging Face folder: weights in one safetensors file or in shards, and texts that say what they mean.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Shape, Weights};
+use super::{Shape, Tokenizer, Weights};
+use crate::chat::Template;
 
-/// Reads a folder: the weights, and the text of its `tokenizer.json`. Llama's architecture with a tied head, in f32 or
-/// bf16.
-///
-/// # Errors
-/// The file, and the field or tensor of it, that is missing or that this program does not know.
-pub fn read_folder(path: &Path) -> Result<(Weights, String), String> {
-    let at = |name: &str| path.join(name);
-    let text = |name: &str| fs::read_to_string(at(name)).map_err(|e| format!("{}: {e}", at(name).display()));
-    let shape = shape(&text("config.json")?).map_err(|e| format!("{}: {e}", at("config.json").display()))?;
-    let file = at("model.safetensors");
-    let bytes = fs::read(&file).map_err(|e| format!("{}: {e} (sharded weights are not read)", file.display()))?;
-    let weights = Weights::from_safetensors(shape, &bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-    Ok((weights, text("tokenizer.json")?))
+mod config;
+mod conversation;
+
+const CONFIG: &str = "config.json";
+const TOKENIZER: &str = "tokenizer.json";
+const WEIGHTS: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+/// Other texts that a folder may hold: how to talk to the model, and what other programs ask for.
+const OTHERS: [&str; 7] = [
+    "added_tokens.json",
+    "chat_template.jinja",
+    "generation_config.json",
+    "merges.txt",
+    "special_tokens_map.json",
+    "tokenizer_config.json",
+    "vocab.json",
+];
+
+/// A model, and all that its folder says about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFolder {
+    pub weights: Weights,
+    /// By file name; `config.json` and `tokenizer.json` are among them.
+    texts: BTreeMap<String, String>,
 }
 
-/// Writes what [`read_folder`] reads; the folder is made if need be.
-///
-/// # Errors
-/// The file that could not be written.
-pub fn write_folder(path: &Path, weights: &Weights, tokenizer: &str) -> Result<(), String> {
-    fs::create_dir_all(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let config = serde_json::to_string_pretty(&config(weights.shape())).expect("numbers and strings");
-    let files = [
-        ("config.json", (config + "\n").into_bytes()),
-        ("model.safetensors", weights.to_safetensors()),
-        ("tokenizer.json", tokenizer.as_bytes().to_vec()),
-    ];
-    for (name, bytes) in files {
-        fs::write(path.join(name), bytes).map_err(|e| format!("{}: {e}", path.join(name).display()))?;
+impl ModelFolder {
+    /// Of a model made here, which speaks ChatML.
+    #[must_use]
+    pub fn new(weights: Weights, tokenizer: String) -> Self {
+        let pretty = |value: &Value| serde_json::to_string_pretty(value).expect("numbers and strings") + "\n";
+        let mut texts = BTreeMap::new();
+        texts.insert(CONFIG.to_owned(), pretty(&config::write(weights.shape())));
+        texts.insert(TOKENIZER.to_owned(), tokenizer);
+        texts.insert(conversation::TOKENIZER_CONFIG.to_owned(), pretty(&conversation::chatml()));
+        Self { weights, texts }
     }
-    Ok(())
-}
 
-fn config(shape: &Shape) -> Value {
-    json!({
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "vocab_size": shape.vocab,
-        "hidden_size": shape.width,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "num_key_value_heads": shape.kv_heads,
-        "head_dim": shape.head(),
-        "intermediate_size": shape.ffn,
-        "rope_theta": shape.rope_theta,
-        "rope_parameters": { "rope_type": "default", "rope_theta": shape.rope_theta },
-        "rms_norm_eps": shape.norm_eps,
-        "hidden_act": "silu",
-        "attention_bias": false,
-        "mlp_bias": false,
-        "tie_word_embeddings": true,
-        "max_position_embeddings": 4096,
-        "torch_dtype": "float32",
-    })
-}
-
-/// The sizes in a `config.json`.
-fn shape(text: &str) -> Result<Shape, String> {
-    let config: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let demand = |name: &str, default: Value, wanted: Value| {
-        let found = config.get(name).filter(|v| !v.is_null()).cloned().unwrap_or(default);
-        if found == wanted { Ok(()) } else { Err(format!("`{name}` is {found}; only {wanted} is known")) }
-    };
-    demand("model_type", Value::Null, json!("llama"))?;
-    demand("tie_word_embeddings", json!(false), json!(true))?;
-    demand("hidden_act", json!("silu"), json!("silu"))?;
-    demand("attention_bias", json!(false), json!(false))?;
-    demand("mlp_bias", json!(false), json!(false))?;
-    demand("rope_scaling", Value::Null, Value::Null)?;
-    let size = |name: &str| {
-        let number = config.get(name).and_then(Value::as_u64);
-        number.map(|n| n as usize).ok_or_else(|| format!("`{name}` is not a number of things"))
-    };
-    let real = |of: &Value, name: &str| {
-        of.get(name).and_then(Value::as_f64).ok_or_else(|| format!("`{name}` is not a number"))
-    };
-    let rope = config.get("rope_parameters").filter(|v| !v.is_null());
-    if let Some(kind) = rope.and_then(|r| r.get("rope_type")).filter(|kind| *kind != "default") {
-        return Err(format!("`rope_parameters.rope_type` is {kind}; only \"default\" is known"));
+    /// Reads a folder of the families that [`super::Family`] lists, in f32, bf16 or f16.
+    ///
+    /// # Errors
+    /// The file, and the field or tensor of it, that is missing, not whole, or not known here.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let at = |name: &str| path.join(name).display().to_string();
+        let mut texts = BTreeMap::new();
+        for name in [CONFIG, TOKENIZER].into_iter().chain(OTHERS) {
+            match fs::read_to_string(path.join(name)) {
+                Ok(text) => drop(texts.insert(name.to_owned(), text)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && OTHERS.contains(&name) => {}
+                Err(error) => return Err(format!("{}: {error}", at(name))),
+            }
+        }
+        let shape = config::read(&texts[CONFIG]).map_err(|error| format!("{}: {error}", at(CONFIG)))?;
+        let weights = weights(path, shape)?;
+        let folder = Self { weights, texts };
+        let ids = folder.tokenizer().map_err(|error| format!("{}: {error}", at(TOKENIZER)))?.vocab();
+        let vocab = folder.weights.shape().vocab;
+        if ids > vocab {
+            return Err(format!("{}: it has {ids} ids, and the model a vocabulary of {vocab}", at(TOKENIZER)));
+        }
+        Ok(folder)
     }
-    let heads = size("num_attention_heads")?;
-    let shape = Shape {
-        vocab: size("vocab_size")?,
-        width: size("hidden_size")?,
-        layers: size("num_hidden_layers")?,
-        heads,
-        kv_heads: if config.get("num_key_value_heads").is_some() { size("num_key_value_heads")? } else { heads },
-        ffn: size("intermediate_size")?,
-        rope_theta: match rope.filter(|r| r.get("rope_theta").is_some()) {
-            Some(rope) => real(rope, "rope_theta")?,
-            None => real(&config, "rope_theta")?,
-        },
-        norm_eps: real(&config, "rms_norm_eps")?,
+
+    /// The same folder with other weights of the same shape.
+    #[must_use]
+    pub fn with(self, weights: Weights) -> Self {
+        assert_eq!(weights.shape(), self.weights.shape(), "weights of another shape");
+        Self { weights, ..self }
+    }
+
+    /// Writes a folder that [`ModelFolder::read`] and other programs read, weights in f32; it is made if need be.
+    ///
+    /// # Errors
+    /// The file that could not be written.
+    pub fn write(&self, path: &Path) -> Result<(), String> {
+        fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let put = |name: &str, bytes: &[u8]| {
+            fs::write(path.join(name), bytes).map_err(|error| format!("{}: {error}", path.join(name).display()))
+        };
+        for (name, text) in &self.texts {
+            let text = if name == CONFIG { &config::in_f32(text) } else { text };
+            put(name, text.as_bytes())?;
+        }
+        put(WEIGHTS, &self.weights.to_safetensors())
+    }
+
+    /// Its tokenizer.
+    ///
+    /// # Errors
+    /// What is wrong with the `tokenizer.json`.
+    pub fn tokenizer(&self) -> Result<Tokenizer, String> {
+        Tokenizer::from_json(&self.texts[TOKENIZER])
+    }
+
+    /// Its chat template, or ChatML where it has none.
+    ///
+    /// # Errors
+    /// What is wrong with the file that should have it.
+    pub fn template(&self) -> Result<Template, String> {
+        conversation::template(&self.texts)
+    }
+
+    /// The tokens that end what it says, beside that which its template puts behind a response.
+    ///
+    /// # Errors
+    /// What is wrong with the file that should say it.
+    pub fn ends(&self) -> Result<Vec<u32>, String> {
+        conversation::ends(&self.texts)
+    }
+
+    /// Most tokens of a text, as its config says.
+    #[must_use]
+    pub fn positions(&self) -> Option<usize> {
+        config::positions(&self.texts[CONFIG])
+    }
+}
+
+/// One file's weights, or those of the shards that the index lists.
+fn weights(path: &Path, shape: Shape) -> Result<Weights, String> {
+    let at = |name: &str| path.join(name).display().to_string();
+    let index = match fs::read_to_string(path.join(INDEX)) {
+        Ok(_) if path.join(WEIGHTS).exists() => {
+            return Err(format!("{}: beside {WEIGHTS} it is one too many", at(INDEX)));
+        }
+        Ok(text) => shards(&text).map_err(|error| format!("{}: {error}", at(INDEX)))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeSet::from([WEIGHTS.to_owned()]),
+        Err(error) => return Err(format!("{}: {error}", at(INDEX))),
     };
-    shape.check()?;
-    demand("head_dim", json!(shape.head()), json!(shape.head()))?;
-    Ok(shape)
+    let mut files = Vec::new();
+    for name in index {
+        let bytes = fs::read(path.join(&name)).map_err(|error| format!("{}: {error}", at(&name)))?;
+        files.push((at(&name), bytes));
+    }
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    Weights::from_files(shape, &files)
+}
+
+/// The files of an index.
+fn shards(text: &str) -> Result<BTreeSet<String>, String> {
+    let index: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let map = index["weight_map"].as_object().ok_or("it has no `weight_map` of tensors to files")?;
+    let name = |(tensor, file): (&String, &Value)| match file.as_str() {
+        Some(file) if file.ends_with(".safetensors") && !file.contains(['/', '\\']) => Ok(file.to_owned()),
+        _ => Err(format!("`{tensor}` is in {file}, which is no safetensors file of this folder")),
+    };
+    map.iter().map(name).collect()
 }

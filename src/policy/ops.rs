@@ -13,7 +13,7 @@ use burn_flex::FlexTensor;
 mod fused;
 mod selective_log_softmax;
 
-pub(super) use fused::{Packed, Packs, attention, linear, rms_norm, swiglu};
+pub(super) use fused::{Packed, Packs, add_bias, attention, linear, rms_norm, swiglu};
 pub(super) use selective_log_softmax::selective_log_softmax;
 
 /// The values of a tensor, in row-major order.

@@ -155,7 +155,7 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Learner, Row, Shape, Weights, device};
+    use crate::policy::{Family, Learner, Row, Shape, Weights, device};
     use crate::rng::Stream;
 
     fn request(prompt: &[u32]) -> Request<'_> {
@@ -165,8 +165,19 @@ mod tests {
     /// What the spot check of a run rests on: a wrong value in the cache shows in the recorded log-probs.
     #[test]
     fn a_flipped_value_in_the_cache_shows() {
-        let shape =
-            Shape { vocab: 12, width: 8, layers: 2, heads: 2, kv_heads: 1, ffn: 16, rope_theta: 1e4, norm_eps: 1e-6 };
+        let shape = Shape {
+            family: Family::Llama,
+            vocab: 12,
+            width: 8,
+            layers: 2,
+            heads: 2,
+            kv_heads: 1,
+            head_dim: 4,
+            ffn: 16,
+            rope_theta: 1e4,
+            norm_eps: 1e-6,
+            tied: true,
+        };
         let weights = Weights::random(shape, 0.3, 5).expect("the sizes fit");
         let policy = Transformer::new(weights, device("cpu").expect("a CPU"), 1);
         let sampling = Sampling { temperature: 1.0, top_k: None, top_p: 1.0, stop: vec![] };

@@ -83,8 +83,12 @@ impl crate::chat::Tokens for Tokenizer {
         Tokenizer::decode(self, ids)
     }
 
-    fn special(&self, name: &str) -> Option<u32> {
-        Tokenizer::special(self, name)
+    fn specials(&self) -> Vec<(String, u32)> {
+        let added = self.inner.get_added_tokens_decoder();
+        let special = added.iter().filter(|(_, token)| token.special);
+        let mut specials: Vec<_> = special.map(|(&id, token)| (token.content.clone(), id)).collect();
+        specials.sort_unstable_by_key(|(_, id)| *id);
+        specials
     }
 }
 

@@ -1,4 +1,4 @@
-//! The policy that learns: a decoder in Llama's layout. With a value head it is a critic too, or a critic alone.
+//! The policy that learns: a decoder. With a value head it is a critic too, or a critic alone.
 //!
 //! On the CPU these hold to the bit. A token's log-prob and entropy depend on the tokens of its own row before it, and
 //! on nothing else: not on the cache, the batch, the shard or the number of threads, so what sampling records is what
@@ -18,12 +18,15 @@ use starpo_kernels::attention::{Heads, Rotary};
 use super::adamw::{AdamW, norm};
 use super::cross::column;
 use super::decoder::{Decoder, integers, read, rows as select};
+use super::lora::{ADAPTER, Lora};
 use super::ops::{Packed, attention, selective_log_softmax};
 use super::sampler::inverse;
 use super::session::Contexts;
-use super::weights::{Shape, Weights, from_safetensors, to_safetensors};
+use super::tensors::{Tensors, to_safetensors};
+use super::weights::{Part, Shape, Weights};
 use super::workers::Workers;
 use super::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
+use crate::experiment::LoraConfig;
 
 /// Rows that [`Learner::score`] passes forward at once.
 const SCORED_TOGETHER: usize = 8;
@@ -38,6 +41,7 @@ pub struct Transformer {
     weights: Weights,
     /// Whether it scores tokens: a critic alone has no use for logits.
     speaks: bool,
+    lora: Option<Lora>,
     optimizer: AdamW,
     pending: Option<Vec<f32>>,
     device: Device,
@@ -53,10 +57,11 @@ impl Transformer {
         let (shape, workers) = (weights.shape(), Workers::new(threads));
         Self {
             optimizer: AdamW::new(weights.values().len()),
+            lora: None,
             pending: None,
             decoder: Decoder::new(&weights, &device, &workers),
             workers,
-            rotary: Mutex::new(Arc::new(Rotary::new(shape.head(), shape.rope_theta, 1024))),
+            rotary: Mutex::new(Arc::new(Rotary::new(shape.head_dim, shape.rope_theta, 1024))),
             speaks: true,
             weights,
             device,
@@ -69,15 +74,36 @@ impl Transformer {
         Self { speaks: false, ..Self::new(weights.with_value_head(), device, threads) }
     }
 
+    /// The same policy, of which only low-rank changes learn. `seed` moves their first values.
+    #[must_use]
+    pub fn with_lora(mut self, config: &LoraConfig, seed: u64) -> Self {
+        let lora = Lora::new(config, &self.weights, seed);
+        self.optimizer = AdamW::new(lora.values.len());
+        Self { lora: Some(lora), ..self }
+    }
+
+    /// What learns.
+    fn learnt(&self) -> Vec<Part> {
+        self.lora.as_ref().map_or_else(|| self.weights.parts(), |lora| lora.parts.clone())
+    }
+
     /// The parameters.
     #[must_use]
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
+    /// Logits after every token of a text, `[tokens, vocab]`.
+    #[must_use]
+    pub fn logits(&self, tokens: &[u32]) -> Vec<f32> {
+        let spans: Arc<[Range<usize>]> = std::iter::once(0..tokens.len()).collect();
+        let packed = Packed { heads: self.heads(), rotary: self.rotary(tokens.len()), trunk: 0, spans };
+        read(self.decoder.logits(self.decoder.hidden(tokens, |_, qkv| attention(qkv, packed.clone()))))
+    }
+
     pub(super) fn heads(&self) -> Heads {
-        let Shape { heads, kv_heads, .. } = *self.weights.shape();
-        Heads { query: heads, kv: kv_heads, dim: self.weights.shape().head() }
+        let Shape { heads, kv_heads, head_dim, .. } = *self.weights.shape();
+        Heads { query: heads, kv: kv_heads, dim: head_dim }
     }
 
     /// Tables for so many positions at least.
@@ -85,7 +111,7 @@ impl Transformer {
         let mut rotary = self.rotary.lock().expect("no thread panicked");
         if rotary.positions() < positions {
             let shape = self.weights.shape();
-            *rotary = Arc::new(Rotary::new(shape.head(), shape.rope_theta, positions.next_power_of_two()));
+            *rotary = Arc::new(Rotary::new(shape.head_dim, shape.rope_theta, positions.next_power_of_two()));
         }
         rotary.clone()
     }
@@ -262,47 +288,73 @@ impl Learner for Transformer {
 
     fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64> {
         let gradient = self.pending.take().unwrap_or_else(|| vec![0.0; self.weights.values().len()]);
-        let parts = self.weights.parts();
-        let values = &mut self.weights.values;
-        let norms = self.optimizer.step(optimizer, &parts, values, &gradient, &self.workers)?;
+        let parts = self.learnt();
+        let norms = match &mut self.lora {
+            None => self.optimizer.step(optimizer, &parts, &mut self.weights.values, &gradient, &self.workers)?,
+            Some(lora) => {
+                let gradient = lora.gradient(&gradient);
+                let norms = self.optimizer.step(optimizer, &parts, &mut lora.values, &gradient, &self.workers)?;
+                lora.merge(&mut self.weights.values);
+                norms
+            }
+        };
         self.decoder = Decoder::new(&self.weights, &self.device, &self.workers);
         Ok(norms)
     }
 
     fn discard(&mut self) -> f64 {
-        self.pending.take().map_or(0.0, |gradient| norm(&gradient))
+        self.pending.take().map_or(0.0, |gradient| match &self.lora {
+            None => norm(&gradient),
+            Some(lora) => norm(&lora.gradient(&gradient)),
+        })
     }
 
     fn save(&self) -> Vec<(String, Vec<u8>)> {
         let AdamW { first, second, steps } = &self.optimizer;
         let moments = [("first.", first.as_slice()), ("second.", second.as_slice())];
-        let optimizer = to_safetensors(&self.weights.parts(), &moments, Some(*steps));
+        let optimizer = to_safetensors(&self.learnt(), &moments, Some(*steps));
+        let adapter = self.lora.as_ref().map(Lora::to_safetensors);
         let head = self.weights.head().map(|head| to_safetensors(&[head], &[("", self.weights.values())], None));
         let files = [(MODEL, self.weights.to_safetensors()), (OPTIMIZER, optimizer)];
         let files = files.into_iter().chain(head.map(|head| (VALUE_HEAD, head)));
+        let files = files.chain(adapter.map(|adapter| (ADAPTER, adapter)));
         files.map(|(name, bytes)| (name.to_owned(), bytes)).collect()
     }
 
     fn restore(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), String> {
-        let names = [MODEL, OPTIMIZER, VALUE_HEAD];
-        let names = &names[..if self.weights.value_head { 3 } else { 2 }];
-        let find = |name: &str| {
-            let file = files.iter().find(|(n, _)| n == name);
-            file.map(|(_, bytes)| bytes.as_slice()).ok_or_else(|| format!("{name} is missing"))
-        };
+        let mut names = vec![MODEL, OPTIMIZER];
+        names.extend(self.weights.value_head.then_some(VALUE_HEAD));
+        names.extend(self.lora.as_ref().map(|_| ADAPTER));
         if let Some((extra, _)) = files.iter().find(|(n, _)| !names.contains(&n.as_str())) {
             return Err(format!("{extra} is not a file of this policy"));
         }
-        let parts = self.weights.parts();
-        let at = |name: &'static str| move |error: String| format!("{name}: {error}");
-        let mut weights = Weights::from_safetensors(self.weights.shape.clone(), find(MODEL)?).map_err(at(MODEL))?;
+        let find = |name: &str| {
+            let file = files.iter().find(|(n, _)| n == name).ok_or_else(|| format!("{name} is missing"))?;
+            Ok::<_, String>([(file.0.as_str(), file.1.as_slice())])
+        };
+        let parts = self.learnt();
+        let mut weights = Weights::from_files(self.weights.shape.clone(), &find(MODEL)?)?;
         if let Some(head) = self.weights.head() {
-            let ([values], _) = from_safetensors(&[head], [""], false, find(VALUE_HEAD)?).map_err(at(VALUE_HEAD))?;
-            weights.values.extend(values);
+            let (file, head) = (Tensors::parse(&find(VALUE_HEAD)?)?, [head]);
+            file.nothing_but(&head, &[""])?;
+            weights.values.extend(file.array(&head, "")?);
             weights.value_head = true;
         }
-        let moments = from_safetensors(&parts, ["first.", "second."], true, find(OPTIMIZER)?).map_err(at(OPTIMIZER))?;
-        let ([first, second], steps) = moments;
+        let file = Tensors::parse(&find(OPTIMIZER)?)?;
+        file.nothing_but(&parts, &["first.", "second."])?;
+        let (first, second) = (file.array(&parts, "first.")?, file.array(&parts, "second.")?);
+        let steps = file.steps()?;
+        if let Some(lora) = &mut self.lora {
+            let [file] = find(ADAPTER)?;
+            let values = lora.read(file, &weights.values[weights.shape.parameters()..])?;
+            let before = std::mem::replace(&mut lora.values, values);
+            let mut merged = weights.values.clone();
+            lora.merge(&mut merged);
+            if merged != weights.values {
+                lora.values = before;
+                return Err(format!("{MODEL} is not what this policy started from with {ADAPTER}"));
+            }
+        }
         self.optimizer = AdamW { first, second, steps };
         self.decoder = Decoder::new(&weights, &self.device, &self.workers);
         self.weights = weights;

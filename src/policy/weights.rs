@@ -1,14 +1,25 @@
-//! The parameters of a decoder in Llama's layout, on the host: one flat array and the names of its parts.
+//! The parameters of a decoder, on the host: one flat array and the names of its parts.
 
 use std::ops::Range;
 
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
-
+use super::tensors::{Tensors, to_safetensors};
 use crate::rng::Stream;
 
-/// The sizes of a decoder with a tied head.
+/// What tells the known decoders apart. All normalise by root mean square, turn by position, and gate by SwiGLU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Touvron et al. 2023; SmolLM2.
+    Llama,
+    /// Biases of queries, keys and values (Yang et al. 2024); Qwen2.5.
+    Qwen2,
+    /// Queries and keys normalised head by head (Yang et al. 2025).
+    Qwen3,
+}
+
+/// The sizes of a decoder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
+    pub family: Family,
     pub vocab: usize,
     /// Size of the residual stream.
     pub width: usize,
@@ -17,12 +28,16 @@ pub struct Shape {
     pub heads: usize,
     /// Key and value heads; divides `heads`.
     pub kv_heads: usize,
+    /// Size of one head; even.
+    pub head_dim: usize,
     /// Hidden size of the feed-forward block.
     pub ffn: usize,
     /// Base of the rotary positions.
     pub rope_theta: f64,
     /// Added to the mean square before its root.
     pub norm_eps: f64,
+    /// Whether the embedding is the head too.
+    pub tied: bool,
 }
 
 /// One named tensor of the flat array.
@@ -36,21 +51,21 @@ pub struct Part {
 }
 
 impl Shape {
-    /// Size of one head.
+    /// Columns of queries, keys and values side by side.
     #[must_use]
-    pub fn head(&self) -> usize {
-        self.width / self.heads
+    pub fn qkv(&self) -> usize {
+        (self.heads + 2 * self.kv_heads) * self.head_dim
     }
 
     /// # Errors
     /// Sizes that do not fit each other.
     pub fn check(&self) -> Result<(), String> {
-        let Self { width, heads, kv_heads, .. } = *self;
-        if [self.vocab, width, self.layers, heads, kv_heads, self.ffn].contains(&0) {
+        let Self { heads, kv_heads, head_dim, .. } = *self;
+        if [self.vocab, self.width, self.layers, heads, kv_heads, head_dim, self.ffn].contains(&0) {
             return Err("a size of the model is 0".into());
         }
-        if !width.is_multiple_of(heads) || !self.head().is_multiple_of(2) {
-            return Err(format!("{heads} heads do not divide a width of {width} into even parts"));
+        if !head_dim.is_multiple_of(2) {
+            return Err(format!("heads of size {head_dim} cannot be turned in pairs"));
         }
         if !heads.is_multiple_of(kv_heads) {
             return Err(format!("{kv_heads} key and value heads do not divide {heads} heads"));
@@ -58,10 +73,17 @@ impl Shape {
         Ok(())
     }
 
-    /// All tensors, in the order of the flat array: what one product multiplies (q, k, v; gate, up) stands together.
+    /// Numbers of all tensors.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.parts().last().map_or(0, |part| part.range.end)
+    }
+
+    /// All tensors, in the order of the flat array: that in which the forward pass asks for them, with what one product
+    /// multiplies (q, k, v; gate, up) standing together.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
-        let (width, kv) = (self.width, self.kv_heads * self.head());
+        let (width, q, kv) = (self.width, self.heads * self.head_dim, self.kv_heads * self.head_dim);
         let mut parts = Vec::new();
         let mut add = |name: String, shape: &[usize]| {
             let start = parts.last().map_or(0, |p: &Part| p.range.end);
@@ -70,18 +92,30 @@ impl Shape {
         };
         add("model.embed_tokens.weight".into(), &[self.vocab, width]);
         for layer in 0..self.layers {
-            let mut add = |name: &str, shape: &[usize]| add(format!("model.layers.{layer}.{name}.weight"), shape);
-            add("input_layernorm", &[width]);
-            add("self_attn.q_proj", &[width, width]);
-            add("self_attn.k_proj", &[kv, width]);
-            add("self_attn.v_proj", &[kv, width]);
-            add("self_attn.o_proj", &[width, width]);
-            add("post_attention_layernorm", &[width]);
-            add("mlp.gate_proj", &[self.ffn, width]);
-            add("mlp.up_proj", &[self.ffn, width]);
-            add("mlp.down_proj", &[width, self.ffn]);
+            let mut add = |name: &str, shape: &[usize]| add(format!("model.layers.{layer}.{name}"), shape);
+            add("input_layernorm.weight", &[width]);
+            add("self_attn.q_proj.weight", &[q, width]);
+            add("self_attn.k_proj.weight", &[kv, width]);
+            add("self_attn.v_proj.weight", &[kv, width]);
+            if self.family == Family::Qwen2 {
+                add("self_attn.q_proj.bias", &[q]);
+                add("self_attn.k_proj.bias", &[kv]);
+                add("self_attn.v_proj.bias", &[kv]);
+            }
+            if self.family == Family::Qwen3 {
+                add("self_attn.q_norm.weight", &[self.head_dim]);
+                add("self_attn.k_norm.weight", &[self.head_dim]);
+            }
+            add("self_attn.o_proj.weight", &[width, q]);
+            add("post_attention_layernorm.weight", &[width]);
+            add("mlp.gate_proj.weight", &[self.ffn, width]);
+            add("mlp.up_proj.weight", &[self.ffn, width]);
+            add("mlp.down_proj.weight", &[width, self.ffn]);
         }
         add("model.norm.weight".into(), &[width]);
+        if !self.tied {
+            add("lm_head.weight".into(), &[self.vocab, width]);
+        }
         parts
     }
 }
@@ -96,20 +130,20 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Normal weights of deviation `std`, residual projections divided by √(2·layers) (GPT-2), norms 1.
+    /// Normal weights of deviation `std`, residual projections divided by √(2·layers) (GPT-2), norms 1, biases 0.
     ///
     /// # Errors
     /// Sizes that do not fit each other.
     pub fn random(shape: Shape, std: f64, seed: u64) -> Result<Self, String> {
         shape.check()?;
         let parts = shape.parts();
-        let mut values = Vec::with_capacity(parts.last().map_or(0, |p| p.range.end));
+        let mut values = Vec::with_capacity(shape.parameters());
         for (index, part) in parts.iter().enumerate() {
             let residual = part.name.contains("o_proj") || part.name.contains("down_proj");
             let scale = if residual { std / ((2 * shape.layers) as f64).sqrt() } else { std };
             let stream = Stream::new("weights", seed, &[index as u64]);
             if part.shape.len() == 1 {
-                values.resize(part.range.end, 1.0);
+                values.resize(part.range.end, if part.name.ends_with("bias") { 0.0 } else { 1.0 });
             } else {
                 values.extend((0..part.range.len() as u64).map(|i| (scale * normal(&stream, i)) as f32));
             }
@@ -160,13 +194,21 @@ impl Weights {
         to_safetensors(&self.shape.parts(), &[("", &self.values)], None)
     }
 
-    /// Reads the bytes of a `model.safetensors` (f32 or bf16) with exactly the tensors of `shape`.
+    /// Reads the bytes of a `model.safetensors` with exactly the tensors of `shape`.
     ///
     /// # Errors
     /// What is missing, extra, truncated, misshapen or of another type, by name.
     pub fn from_safetensors(shape: Shape, bytes: &[u8]) -> Result<Self, String> {
+        Self::from_files(shape, &[("model.safetensors", bytes)])
+    }
+
+    /// Reads safetensors files, each with its name, that together hold exactly the tensors of `shape`.
+    pub(super) fn from_files(shape: Shape, files: &[(&str, &[u8])]) -> Result<Self, String> {
         shape.check()?;
-        let ([values], _) = from_safetensors(&shape.parts(), [""], false, bytes)?;
+        let tensors = Tensors::parse(files)?;
+        let parts = shape.parts();
+        let values = tensors.array(&parts, "")?;
+        tensors.nothing_but(&parts, &[""])?;
         Ok(Self { shape, values, value_head: false })
     }
 }
@@ -176,66 +218,4 @@ fn normal(stream: &Stream, i: u64) -> f64 {
     let (u, v) = (1.0 - stream.uniform_at(i & !1), stream.uniform_at(i | 1));
     let (radius, angle) = ((-2.0 * libm::log(u)).sqrt(), std::f64::consts::TAU * v);
     radius * if i.is_multiple_of(2) { libm::cos(angle) } else { libm::sin(angle) }
-}
-
-/// Flat arrays as safetensors; each array's names get its prefix. `steps` is stored as a tensor of that name.
-pub(super) fn to_safetensors(parts: &[Part], arrays: &[(&str, &[f32])], steps: Option<u64>) -> Vec<u8> {
-    let bytes: Vec<Vec<u8>> =
-        arrays.iter().map(|(_, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
-    let steps = steps.map(u64::to_le_bytes);
-    let view = |dtype, shape: Vec<usize>, bytes| TensorView::new(dtype, shape, bytes).expect("shape and bytes agree");
-    let mut tensors = Vec::new();
-    for ((prefix, _), bytes) in arrays.iter().zip(&bytes) {
-        for part in parts {
-            let bytes = &bytes[4 * part.range.start..4 * part.range.end];
-            tensors.push((format!("{prefix}{}", part.name), view(Dtype::F32, part.shape.clone(), bytes)));
-        }
-    }
-    tensors.extend(steps.as_ref().map(|bytes| ("steps".to_owned(), view(Dtype::U64, vec![1], bytes))));
-    // Other readers of Hugging Face's files ask for this entry.
-    let format = [("format".to_owned(), "pt".to_owned())].into_iter().collect();
-    safetensors::serialize(tensors, Some(format)).expect("the layout is valid")
-}
-
-/// What [`to_safetensors`] wrote.
-pub(super) fn from_safetensors<const N: usize>(
-    parts: &[Part],
-    prefixes: [&str; N],
-    with_steps: bool,
-    bytes: &[u8],
-) -> Result<([Vec<f32>; N], u64), String> {
-    let file = SafeTensors::deserialize(bytes).map_err(|e| format!("not a whole safetensors file: {e}"))?;
-    let mut expected: Vec<String> = with_steps.then(|| "steps".to_owned()).into_iter().collect();
-    let mut arrays: [Vec<f32>; N] = std::array::from_fn(|_| Vec::new());
-    for (array, prefix) in arrays.iter_mut().zip(prefixes) {
-        for part in parts {
-            let name = format!("{prefix}{}", part.name);
-            let tensor = file.tensor(&name).map_err(|_| format!("tensor `{name}` is missing"))?;
-            if tensor.shape() != part.shape {
-                return Err(format!("tensor `{name}` has shape {:?}, not {:?}", tensor.shape(), part.shape));
-            }
-            match tensor.dtype() {
-                Dtype::F32 => array.extend(tensor.data().as_chunks().0.iter().map(|b| f32::from_le_bytes(*b))),
-                Dtype::BF16 => {
-                    array.extend(tensor.data().as_chunks().0.iter().map(|&[a, b]| f32::from_le_bytes([0, 0, a, b])))
-                }
-                other => return Err(format!("tensor `{name}` has type {other:?}, not F32 or BF16")),
-            }
-            expected.push(name);
-        }
-    }
-    expected.sort_unstable();
-    if let Some(extra) =
-        file.names().into_iter().filter(|n| expected.binary_search_by(|e| e.as_str().cmp(n)).is_err()).min()
-    {
-        return Err(format!("tensor `{extra}` is not one of this model's"));
-    }
-    let steps = if with_steps {
-        let tensor = file.tensor("steps").map_err(|_| "tensor `steps` is missing".to_owned())?;
-        let bytes = tensor.data().try_into().map_err(|_| "tensor `steps` is not one 64-bit integer".to_owned())?;
-        u64::from_le_bytes(bytes)
-    } else {
-        0
-    };
-    Ok((arrays, steps))
 }

@@ -156,7 +156,7 @@ fn layers() {
     let run = experiment::resolve_with("test", &[], &files).unwrap();
     assert_eq!((run.config.train.steps, run.config.update.epochs, run.config.task.len()), (7, 4, 2));
     assert_eq!(origin(&run, "filter.value"), "configs/long.kdl:3");
-    assert_eq!(origin(&run, "update.mini-batch"), "configs/base.kdl:41");
+    assert_eq!(origin(&run, "update.mini-batch"), "configs/base.kdl:42");
     let run = experiment::resolve_with("test", &strings(&["t=9", "task.1.size=5"]), &files).unwrap();
     assert_eq!((run.config.train.steps, origin(&run, "task.1.size").as_str()), (9, "override 2"));
     // A layer that writes one node of a list replaces the list.

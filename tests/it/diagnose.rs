@@ -14,8 +14,8 @@ use starpo::diagnose::thought::{Place, Thought, draw, thoughts};
 use starpo::diagnose::{Collapse, CollapseConfig};
 use starpo::learners::Learners;
 use starpo::policy::{
-    self, Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session, Shape,
-    Transformer, Weights,
+    self, Completion, Cotangent, Family, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session,
+    Shape, Transformer, Weights,
 };
 use starpo::record::Timings;
 use starpo::record::episode::{self, Window};
@@ -510,8 +510,19 @@ fn records_hold_the_information_of_single_turns() {
 }
 
 fn transformer(threads: usize) -> Transformer {
-    let shape =
-        Shape { vocab: 40, width: 64, layers: 3, heads: 4, kv_heads: 2, ffn: 96, rope_theta: 1e4, norm_eps: 1e-5 };
+    let shape = Shape {
+        family: Family::Llama,
+        vocab: 40,
+        width: 64,
+        layers: 3,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 16,
+        ffn: 96,
+        rope_theta: 1e4,
+        norm_eps: 1e-5,
+        tied: true,
+    };
     Transformer::new(Weights::random(shape, 0.3, 5).unwrap(), policy::device("cpu").unwrap(), threads)
 }
 

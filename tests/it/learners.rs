@@ -9,8 +9,8 @@ use starpo::critic::explained_variance;
 use starpo::experiment::{CriticConfig, Resolved};
 use starpo::learners::{Critic, Learners};
 use starpo::policy::{
-    self, Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session, Shape,
-    Tokenizer, Transformer, Weights,
+    self, Completion, Cotangent, Family, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session,
+    Shape, Tokenizer, Transformer, Weights,
 };
 use starpo::record::{Disk, Facts, Progress, RunDir, Timings, reader};
 use starpo::stage::{Ended, StageError, drive};
@@ -117,7 +117,19 @@ struct Company<'a> {
 impl<'a> Company<'a> {
     fn new(resolved: &Resolved, chat: &'a Chat<'a>, vocab: usize, threads: usize) -> Self {
         let (width, heads, kv_heads, ffn) = (16, 2, 1, 16);
-        let shape = Shape { vocab, width, layers: 1, heads, kv_heads, ffn, rope_theta: 1e4, norm_eps: 1e-6 };
+        let shape = Shape {
+            family: Family::Llama,
+            vocab,
+            width,
+            layers: 1,
+            heads,
+            kv_heads,
+            head_dim: width / heads,
+            ffn,
+            rope_theta: 1e4,
+            norm_eps: 1e-6,
+            tied: true,
+        };
         let weights = Weights::random(shape, 0.3, 1).unwrap();
         let device = || policy::device("cpu").unwrap();
         let start = || Transformer::new(weights.clone(), device(), threads);

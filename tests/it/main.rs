@@ -14,6 +14,7 @@ mod environments;
 mod learners;
 mod learning;
 mod mixture;
+mod models;
 mod objective;
 mod policy;
 mod presets;
@@ -24,6 +25,7 @@ mod reward;
 mod run;
 mod stops;
 mod store;
+mod templates;
 mod tidy;
 mod window;
 

@@ -1,9 +1,10 @@
 //! The policies: generation against scoring, gradients, determinism, checkpoints.
 #![expect(clippy::single_range_in_vec_init, reason = "shards and responses are lists of spans, often of one")]
 
+use starpo::experiment::{LoraConfig, Projection};
 use starpo::policy::{
-    self, Completion, Cotangent, Expert, Learner, Optimizer, Policy, Request, Row, Sampling, Scores, Scripted, Shape,
-    Transformer, Uniform, Voice, Weights,
+    self, Completion, Cotangent, Expert, Family, Learner, Optimizer, Policy, Request, Row, Sampling, Scores, Scripted,
+    Shape, Transformer, Uniform, Voice, Weights,
 };
 use starpo::rng::Stream;
 
@@ -15,11 +16,49 @@ fn sampling(temperature: f64) -> Sampling {
 }
 
 fn micro() -> Shape {
-    Shape { vocab: 12, width: 8, layers: 2, heads: 2, kv_heads: 1, ffn: 16, rope_theta: 1e4, norm_eps: 1e-6 }
+    Shape {
+        family: Family::Llama,
+        vocab: 12,
+        width: 8,
+        layers: 2,
+        heads: 2,
+        kv_heads: 1,
+        head_dim: 4,
+        ffn: 16,
+        rope_theta: 1e4,
+        norm_eps: 1e-6,
+        tied: true,
+    }
 }
 
 fn small() -> Shape {
-    Shape { vocab: 40, width: 64, layers: 3, heads: 4, kv_heads: 2, ffn: 96, rope_theta: 1e4, norm_eps: 1e-5 }
+    Shape {
+        family: Family::Llama,
+        vocab: 40,
+        width: 64,
+        layers: 3,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 16,
+        ffn: 96,
+        rope_theta: 1e4,
+        norm_eps: 1e-5,
+        tied: true,
+    }
+}
+
+/// Two layers of SmolLM2-135M, whose heads no power of two divides.
+fn smollm2() -> Shape {
+    Shape { width: 576, layers: 2, heads: 9, kv_heads: 3, head_dim: 64, ffn: 1536, rope_theta: 1e5, ..small() }
+}
+
+/// The same sizes in every family, some with a head of their own and heads that are not width / heads wide.
+fn families(shape: Shape) -> [Shape; 3] {
+    [
+        shape.clone(),
+        Shape { family: Family::Qwen2, tied: false, ..shape.clone() },
+        Shape { family: Family::Qwen3, head_dim: 6, ..shape },
+    ]
 }
 
 fn transformer(shape: Shape, threads: usize) -> Transformer {
@@ -86,8 +125,9 @@ fn rows(played: &[Played]) -> Vec<Row<'_>> {
 /// To the bit: the cache, the batch and the turns leave no trace.
 #[test]
 fn what_sampling_records_is_what_scoring_computes() {
-    let policy = transformer(small(), 2);
-    for temperature in [1.0, 0.7, 0.0] {
+    let shapes = families(small()).into_iter().chain([smollm2()]);
+    for (shape, temperature) in shapes.zip([1.0, 0.7, 0.0, 1.3]) {
+        let policy = transformer(shape, 2);
         let played = play(&policy, &sampling(temperature), &(0..40).collect::<Vec<_>>(), 12);
         for (played, scores) in played.iter().zip(policy.score(&rows(&played), temperature)) {
             assert_eq!(played.logprobs, scores.logprobs);
@@ -122,6 +162,11 @@ fn a_completion_depends_on_its_episode_alone() {
     let alone = play(&transformer(small(), 2), &sampling(1.0), &some, 12);
     for (&episode, played) in some.iter().zip(&alone) {
         assert_eq!(played, &one[episode]);
+    }
+    let policy = transformer(smollm2(), 1);
+    let all = play(&policy, &sampling(1.0), &(0..16).collect::<Vec<_>>(), 8);
+    for batch in [1, 2, 7] {
+        assert_eq!(all[..batch], play(&policy, &sampling(1.0), &(0..batch).collect::<Vec<_>>(), 8));
     }
 }
 
@@ -174,7 +219,7 @@ fn gradient(policy: &mut Transformer, rows: &[Row<'_>], shards: &[std::ops::Rang
 
 #[test]
 fn the_gradient_is_that_of_central_differences() {
-    differences(transformer(micro(), 1));
+    families(micro()).into_iter().for_each(|shape| differences(transformer(shape, 1)));
     differences(critic(micro(), true));
 }
 
@@ -354,6 +399,55 @@ fn a_restored_policy_goes_on_as_the_saved_one() {
     assert!(policy.save() == other.save());
 }
 
+/// Only adapters learn; the checkpoint is the merged model beside them.
+#[test]
+fn low_rank_changes_learn_and_go_on() {
+    let targets = vec![Projection::Query, Projection::Value, Projection::Up, Projection::Down];
+    let config = LoraConfig { rank: 4, alpha: 8.0, targets };
+    for shared in [false, true] {
+        let start = || match shared {
+            true => critic(micro(), true),
+            false => transformer(micro(), 2),
+        };
+        let mut policy = start().with_lora(&config, 1);
+        let tokens: Vec<u32> = (0..24).map(|i| 2 + [0, 3, 1, 4, 2, 5][i % 6]).collect();
+        let row = Row { tokens: &tokens, responses: &[1..24] };
+        let train = |policy: &mut Transformer| {
+            policy.gradient(&[row], &[0..1], 1.0, &|_, scores| Cotangent {
+                logprobs: vec![-1.0 / 23.0; scores.logprobs.len()],
+                entropies: vec![0.0; scores.logprobs.len()],
+                values: scores.values.iter().map(|value| value - 1.0).collect(),
+            });
+            policy.step(&ADAM).expect("a finite gradient")
+        };
+        let loss = |policy: &Transformer| -policy.score(&[row], 1.0)[0].logprobs.iter().sum::<f32>() / 23.0;
+        let before = loss(&policy);
+        (0..40).for_each(|_| {
+            train(&mut policy);
+        });
+        assert!(loss(&policy) < 0.6 * before, "{before} to {}", loss(&policy));
+        let (new, old) = (policy.weights(), start());
+        for part in micro().parts() {
+            let adapted = ["q_proj", "v_proj", "up_proj", "down_proj"].iter().any(|name| part.name.contains(name));
+            let changed = new.values()[part.range.clone()] != old.weights().values()[part.range];
+            assert_eq!(changed, adapted, "{}", part.name);
+        }
+        let files = policy.save();
+        let mut other = start().with_lora(&config, 2);
+        other.restore(&files).expect("its own files");
+        assert!(other.save() == files && train(&mut policy) == train(&mut other) && policy.save() == other.save());
+        let stranger = Transformer::new(
+            Weights::random(micro(), 0.2, 9).expect("the sizes fit"),
+            policy::device("cpu").expect("a CPU"),
+            1,
+        );
+        if !shared {
+            let error = stranger.with_lora(&config, 1).restore(&files).expect_err("another start");
+            assert_eq!(error, "model.safetensors is not what this policy started from with adapter_model.safetensors");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_restored_is_named() {
     let mut policy = transformer(micro(), 1);
@@ -447,27 +541,4 @@ fn the_expert_says_what_it_is_told() {
     assert!(policy.wants_advice());
     let completions = policy.open(&sampling(1.0), 2).generate(&[ask(0, 0, &[], Some("go")), ask(1, 0, &[], None)]);
     assert_eq!(completions.iter().map(said).collect::<Vec<_>>(), ["go", ""]);
-}
-
-#[test]
-fn a_folder_is_read_back_as_written() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let weights = Weights::random(small(), 0.1, 1).expect("the sizes fit");
-    policy::write_folder(folder.path(), &weights, "{}").expect("written");
-    assert_eq!(policy::read_folder(folder.path()), Ok((weights, "{}".to_owned())));
-    let refused = |from: &str, to: &str| {
-        let file = folder.path().join("config.json");
-        let text = std::fs::read_to_string(&file).expect("a config");
-        std::fs::write(&file, text.replace(from, to)).expect("written");
-        let error = policy::read_folder(folder.path()).expect_err("changed");
-        std::fs::write(&file, text).expect("written");
-        error.split_once("config.json: ").map(|(_, error)| error.to_owned()).unwrap_or(error)
-    };
-    assert_eq!(refused("\"llama\"", "\"mamba\""), "`model_type` is \"mamba\"; only \"llama\" is known");
-    assert_eq!(refused("\"head_dim\": 16", "\"head_dim\": 8"), "`head_dim` is 8; only 16 is known");
-    assert!(
-        refused("\"vocab_size\": 40", "\"vocab_size\": 41").contains("model.safetensors: tensor `model.embed_tokens")
-    );
-    std::fs::remove_file(folder.path().join("tokenizer.json")).expect("removed");
-    assert!(policy::read_folder(folder.path()).expect_err("removed").contains("tokenizer.json: "));
 }

@@ -8,8 +8,8 @@ use starpo::chat::{Chat, Tokens};
 use starpo::experiment::{self, Resolved};
 use starpo::learners::Learners;
 use starpo::policy::{
-    self, Completion, Cotangent, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session, Shape,
-    Tokenizer, Transformer, Weights,
+    self, Completion, Cotangent, Family, Learner, Norms, Optimizer, Policy, Request, Row, Sampling, Scores, Session,
+    Shape, Tokenizer, Transformer, Weights,
 };
 use starpo::record::{Disk, Facts, Progress, RunDir, State, Timings, reader};
 use starpo::rollout::{self, RolloutStats};
@@ -39,8 +39,8 @@ impl Tokens for Characters {
         ids.iter().map(spell).collect()
     }
 
-    fn special(&self, name: &str) -> Option<u32> {
-        [("<|im_start|>", START), ("<|im_end|>", STOP)].iter().find(|(special, _)| *special == name).map(|(_, id)| *id)
+    fn specials(&self) -> Vec<(String, u32)> {
+        [("<|im_start|>", START), ("<|im_end|>", STOP)].map(|(name, id)| (name.to_owned(), id)).to_vec()
     }
 }
 
@@ -342,14 +342,17 @@ fn one_wrong_value_in_the_cache_ends_the_run() {
     let tokenizer = Tokenizer::from_json(include_str!("../../configs/model/tiny-tokenizer.json")).unwrap();
     let chat = Chat::new(&tokenizer, true).unwrap();
     let shape = Shape {
+        family: Family::Llama,
         vocab: tokenizer.vocab(),
         width: 16,
         layers: 1,
         heads: 2,
         kv_heads: 1,
+        head_dim: 8,
         ffn: 16,
         rope_theta: 1e4,
         norm_eps: 1e-6,
+        tied: true,
     };
     let learner = || {
         let weights = Weights::random(shape.clone(), 0.5, 1).unwrap();

@@ -10,7 +10,7 @@ use starpo::chat::window::{FullWindow, LimitedWindow, SingleTurnWindow};
 use starpo::chat::{Chat, Mask, Tokens, WindowConfig};
 use starpo::experiment::{Resolved, ResolvedConfig, RolloutConfig};
 use starpo::learners::Learners;
-use starpo::policy::{self, Scripted, Shape, Tokenizer, Transformer, Voice, Weights};
+use starpo::policy::{self, Family, Scripted, Shape, Tokenizer, Transformer, Voice, Weights};
 use starpo::record::Timings;
 use starpo::record::episode::{self, TurnMetrics, Window};
 use starpo::rng::Stream;
@@ -59,8 +59,8 @@ impl Tokens for Ids {
         String::new()
     }
 
-    fn special(&self, name: &str) -> Option<u32> {
-        NAMES.iter().find(|(_, special)| *special == name).map(|(id, _)| *id)
+    fn specials(&self) -> Vec<(String, u32)> {
+        NAMES[..2].iter().map(|(id, name)| ((*name).to_owned(), *id)).collect()
     }
 }
 
@@ -253,14 +253,17 @@ proptest! {
 
 fn learner(tokenizer: &Tokenizer, threads: usize) -> Transformer {
     let shape = Shape {
+        family: Family::Llama,
         vocab: tokenizer.vocab(),
         width: 16,
         layers: 1,
         heads: 2,
         kv_heads: 1,
+        head_dim: 8,
         ffn: 16,
         rope_theta: 1e4,
         norm_eps: 1e-6,
+        tied: true,
     };
     Transformer::new(Weights::random(shape, 0.5, 1).unwrap(), policy::device("cpu").unwrap(), threads)
 }

@@ -1,4 +1,4 @@
-//! The decoder's operations: `starpo_kernels::{linear, rms_norm, swiglu, attention}`.
+//! The decoder's operations: `starpo_kernels::{linear, bias, rms_norm, swiglu, attention}`.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_e
 use burn::tensor::Tensor;
 use starpo_kernels::attention::{self as attention_kernel, Heads, Rotary};
 use starpo_kernels::linear::{self as linear_kernel, Panels};
-use starpo_kernels::{rms_norm as rms_norm_kernel, swiglu as swiglu_kernel};
+use starpo_kernels::{bias as bias_kernel, rms_norm as rms_norm_kernel, swiglu as swiglu_kernel};
 
 use super::{Values, matrix, tensor};
 
@@ -65,6 +65,17 @@ pub(super) trait Fused: Backend {
         let dx = linear_kernel::product(&grad, packs.backward.get_or_init(|| Panels::of(&weight, output, input)));
         let dweight = linear_kernel::weight_gradient(&x, input, &grad, output);
         (tensor::<Self, 2>(dx, [rows, input], &device), tensor::<Self, 2>(dweight, [output, input], &device))
+    }
+
+    fn add_bias(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (shape, device) = (matrix(&x), x.device());
+        let y = bias_kernel::forward(&Values::of::<Self>(x), &Values::of::<Self>(bias));
+        tensor::<Self, 2>(y, shape, &device)
+    }
+
+    fn add_bias_backward(grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ([_, width], device) = (matrix(&grad), grad.device());
+        tensor::<Self, 1>(bias_kernel::backward(&Values::of::<Self>(grad), width), [width], &device)
     }
 
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, epsilon: f64) -> FloatTensor<Self> {
@@ -141,6 +152,19 @@ impl<B: Fused> Backward<B, 2> for Linear {
 }
 
 #[derive(Debug)]
+struct AddBias;
+
+impl<B: Fused> Backward<B, 2> for AddBias {
+    type State = ();
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let grad = grads.consume::<B>(&ops.node);
+        let dbias = B::add_bias_backward(grad.clone());
+        register::<B>(grads, ops.parents.map(|parent| parent.map(|node| node.id)), [grad, dbias]);
+    }
+}
+
+#[derive(Debug)]
 struct RmsNorm;
 
 impl<B: Fused> Backward<B, 2> for RmsNorm {
@@ -193,6 +217,15 @@ impl<B: Fused, C: CheckpointStrategy> Fused for Autodiff<B, C> {
         }
     }
 
+    fn add_bias(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+        let nodes = [x.node(), bias.node()];
+        let y = B::add_bias(x.into_primitive(), bias.into_primitive());
+        match AddBias.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(step) => step.finish((), y),
+            OpsKind::UnTracked(step) => step.finish(y),
+        }
+    }
+
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, epsilon: f64) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node()];
         let (x, weight) = (x.into_primitive(), weight.into_primitive());
@@ -227,6 +260,11 @@ impl<B: Fused, C: CheckpointStrategy> Fused for Autodiff<B, C> {
 /// x·Wᵀ for `x: [rows, in]`, `weight: [out, in]`, with the packs of that weight on the CPU.
 pub(in crate::policy) fn linear(x: Tensor<2>, weight: Tensor<2>, packs: Option<Arc<Packs>>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::weigh(x.into_dispatch(), weight.into_dispatch(), packs))
+}
+
+/// x + b for each row of `x: [rows, width]`.
+pub(in crate::policy) fn add_bias(x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::add_bias(x.into_dispatch(), bias.into_dispatch()))
 }
 
 /// Root-mean-square normalisation of each row of `x: [rows, width]`, scaled by `weight: [width]`.

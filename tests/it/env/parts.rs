@@ -7,7 +7,7 @@ use starpo::chat::Chat;
 use starpo::env::EnvConfig;
 use starpo::experiment::{EMBEDDED, ModelConfig, RolloutConfig};
 use starpo::learners::Learners;
-use starpo::policy::{self, Expert, Shape, Tokenizer, Transformer, Voice, Weights};
+use starpo::policy::{self, Expert, Family, Shape, Tokenizer, Transformer, Voice, Weights};
 use starpo::record::Timings;
 use starpo::rollout::{self, Plan};
 use starpo::train::train_step;
@@ -66,8 +66,19 @@ fn every_environment_trains_three_steps() {
         let tokenizer = Tokenizer::from_json(&tiny.tokenizer.0).unwrap();
         let chat = Chat::new(&tokenizer, true).unwrap();
         let vocab = tokenizer.vocab();
-        let shape =
-            Shape { vocab, width: 16, layers: 1, heads: 2, kv_heads: 1, ffn: 16, rope_theta: 1e4, norm_eps: 1e-6 };
+        let shape = Shape {
+            family: Family::Llama,
+            vocab,
+            width: 16,
+            layers: 1,
+            heads: 2,
+            kv_heads: 1,
+            head_dim: 8,
+            ffn: 16,
+            rope_theta: 1e4,
+            norm_eps: 1e-6,
+            tied: true,
+        };
         let weights = Weights::random(shape, 0.5, 1).unwrap();
         let mut learner = Transformer::new(weights, policy::device("cpu").unwrap(), 1);
         for step in 1..=3 {
