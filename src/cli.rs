@@ -17,6 +17,7 @@ mod eval;
 mod explain;
 mod ls;
 mod replay;
+mod report;
 mod run;
 mod show;
 mod tokenizer;
@@ -67,6 +68,8 @@ enum Verb {
     Eval(eval::Eval),
     /// Redo the arithmetic of an update on recorded episodes
     Replay(replay::Replay),
+    /// Write one HTML file about a run: curves, filter, collapse, episodes, config
+    Report(report::Report),
     /// Train the small tokenizer on transcripts of the experts of all environments
     Tokenizer(tokenizer::Tokenizer),
 }
@@ -131,6 +134,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Ls(verb) => verb.run(common),
         Verb::Eval(verb) => verb.run(common),
         Verb::Replay(verb) => verb.run(common),
+        Verb::Report(verb) => verb.run(common),
         Verb::Tokenizer(verb) => verb.run(common),
     };
     match result {

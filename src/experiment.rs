@@ -10,6 +10,7 @@
 //! [`Diagnostics`](crate::config::Diagnostics): all of them, rendered by the caller.
 
 mod critic;
+mod differences;
 mod embedded;
 mod explain;
 mod gradients;
@@ -20,6 +21,7 @@ mod resolve;
 mod rules;
 
 pub use critic::{CriticConfig, NoCritic, OwnCritic, SharedCritic};
+pub use differences::{Difference, differences};
 pub use embedded::FILES as EMBEDDED;
 pub use explain::explain;
 pub use gradients::{Buckets, Edges, GradientsConfig, Quantiles};

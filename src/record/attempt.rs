@@ -244,7 +244,7 @@ impl Attempt {
 }
 
 /// The step that a file of episodes is of.
-fn step_of(name: &str) -> Option<usize> {
+pub(super) fn step_of(name: &str) -> Option<usize> {
     name.strip_prefix("step-")?.split('.').next()?.parse().ok()
 }
 

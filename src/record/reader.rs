@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::record::attempt::step_of;
 use crate::record::fields::Read;
 use crate::record::lease::Holder;
 use crate::record::{Disk, RunDir, RunError, State};
@@ -126,6 +127,31 @@ pub fn episodes(disk: &Disk, path: &Path) -> Result<String, RunError> {
         bytes = zstd::decode_all(bytes.as_slice()).map_err(|error| corrupt(error.to_string()))?;
     }
     String::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))
+}
+
+/// The steps whose episodes a run recorded while training, ascending, each with its file.
+///
+/// # Errors
+/// If the folder cannot be listed; none is there: an empty list.
+pub fn rollouts(disk: &Disk, run: &Path) -> Result<Vec<(usize, PathBuf)>, RunError> {
+    let folder = run.join("rollouts");
+    let step = |name: String| Some((step_of(&name)?, folder.join(name)));
+    let mut steps: Vec<(usize, PathBuf)> = disk.names(&folder)?.into_iter().filter_map(step).collect();
+    steps.sort();
+    Ok(steps)
+}
+
+/// What a run's attempts say of themselves, in their order: names and values as they are written.
+///
+/// # Errors
+/// The system's.
+pub fn attempts(disk: &Disk, run: &Path) -> Result<Vec<Vec<(String, String)>>, RunError> {
+    let folder = run.join("attempts");
+    let mut names = disk.names(&folder)?;
+    names.retain(|name| name.ends_with(".kdl"));
+    names.sort();
+    let read = |name: String| Ok(Read::parse(&disk.read_text(&folder.join(name))?).map_or_else(Vec::new, Read::all));
+    names.into_iter().map(read).collect()
 }
 
 /// What a finished run came to, beside its metrics.
