@@ -147,8 +147,8 @@ impl Series {
             return vec![self];
         }
         let mean = |at: usize| {
-            let near = at.min(reach).min(self.points.len() - 1 - at);
-            let window: Vec<f64> = self.points[at - near..=at + near].iter().map(|(_, value)| *value).collect();
+            let near = at.saturating_sub(reach)..(at + reach + 1).min(self.points.len());
+            let window: Vec<f64> = self.points[near].iter().map(|(_, value)| *value).collect();
             (self.points[at].0, crate::stats::mean(&window))
         };
         let points = (0..self.points.len()).map(mean).collect();

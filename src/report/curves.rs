@@ -44,7 +44,7 @@ const CURVES: [Curve; 20] = [
     ),
     (
         "Conditional entropy",
-        "of thoughts given prompts, nats a token",
+        "of thoughts, nats a token",
         Plain,
         &[
             ("collapse.first_turn.per_token.conditional_entropy", "first turn"),
@@ -53,7 +53,7 @@ const CURVES: [Curve; 20] = [
     ),
     (
         "Retrieval",
-        "share of thoughts that tell their prompt",
+        "of a thought's prompt, share",
         Share,
         &[
             ("collapse.first_turn.retrieval", "first turn"),

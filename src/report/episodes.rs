@@ -15,7 +15,7 @@ use crate::stats;
 /// Bytes of packed episodes in a report.
 pub const BUDGET: usize = 3_400_000;
 /// Steps that fit at least, be it with some of their groups.
-const STEPS: usize = 8;
+const STEPS: usize = 16;
 /// How hard they are packed, of 10.
 const COMPRESSION: u8 = 7;
 
@@ -57,26 +57,26 @@ pub struct Entry(
     usize,
     /// Member.
     usize,
-    /// Environment.
-    String,
-    /// Task index.
-    u64,
-    /// End.
-    &'static str,
     /// Score.
     f64,
     /// Mean advantage over unmasked tokens; null where the update did not see it.
     Option<f64>,
     /// Mean pointwise mutual information of the turns that were drawn, nats.
     Option<f64>,
+    /// End.
+    &'static str,
+    /// Whether the filter kept its group; null where records cannot tell.
+    Option<bool>,
+    /// Turns without a legal answer.
+    usize,
     /// Turns.
     usize,
     /// Sampled tokens.
     usize,
-    /// Turns without a legal answer.
-    usize,
-    /// Whether the filter kept its group; null where records cannot tell.
-    Option<bool>,
+    /// Environment.
+    String,
+    /// Task index.
+    u64,
 );
 
 /// Chooses and packs episodes: whole groups of evenly spaced steps, the first and the last among them.
@@ -172,16 +172,16 @@ impl Entry {
             record.step,
             record.group,
             record.member,
-            record.task.env.clone(),
-            record.task.index,
-            record.end.name(),
             trajectory.score(),
             mean(&advantages),
             mean(&informed),
+            record.end.name(),
+            credit.group.map(|group| group.kept),
+            record.turns.iter().filter(|turn| !turn.valid).count(),
             record.turns.len(),
             trajectory.sequences.iter().map(|row| row.response_tokens()).sum(),
-            record.turns.iter().filter(|turn| !turn.valid).count(),
-            credit.group.map(|group| group.kept),
+            record.task.env.clone(),
+            record.task.index,
         )
     }
 }

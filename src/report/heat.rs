@@ -13,7 +13,9 @@ const LEVELS: usize = 6;
 pub struct HeatMap {
     pub svg: String,
     pub groups: usize,
-    pub steps: usize,
+    /// The first step, and the last.
+    pub first: usize,
+    pub last: usize,
     /// What a group is scored by.
     pub score: String,
     /// The greatest score, which has the darkest shade.
@@ -62,7 +64,8 @@ pub fn heat_map(outcomes: &[Outcome], score: &str) -> Option<HeatMap> {
     Some(HeatMap {
         svg: svg + "</svg>",
         groups,
-        steps: outcomes.len(),
+        first: outcomes.first()?.step,
+        last: outcomes.last()?.step,
         score: score.to_owned(),
         most: number(most),
         kept: cells().filter(|group| group.reason.is_none()).count(),

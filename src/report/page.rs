@@ -11,7 +11,7 @@ use super::episodes::Pack;
 use super::heat::{HeatMap, cells, heat_map};
 use super::plane::plane;
 use super::recorded::Recorded;
-use super::scale::{Unit, number, written};
+use super::scale::{Unit, written};
 use crate::experiment::{Difference, differences};
 use crate::record::State;
 
@@ -96,7 +96,7 @@ pub(super) fn run(chapters: &Chapters<'_>) -> String {
         name: &summary.name,
         state: state(&summary.state),
         facts: facts(run),
-        overrides: run.locked("override"),
+        overrides: run.locked("override").into_iter().map(|text| text.trim_matches('"')).collect(),
         headlines: headlines(&run.metrics),
         figures: figures(&charts, 0),
         more: figures(&more, charts.len()),
@@ -188,7 +188,7 @@ fn headlines(metrics: &[Value]) -> Vec<Headline> {
     let headline = |(name, path, unit): (&'static str, &str, Unit)| {
         let error = |line: &Value| at(line, &format!("{path}_error"));
         let told = |line: &Value| {
-            let error = error(line).map_or_else(String::new, |error| format!(" ± {}", number(100.0 * error)));
+            let error = error(line).map_or_else(String::new, |error| format!(" ± {:.1}", 100.0 * error));
             at(line, path).map(|value| written(value, unit) + &error)
         };
         let having: Vec<&Value> = metrics.iter().filter(|line| at(line, path).is_some()).collect();

@@ -11,7 +11,7 @@ use crate::diagnose::regime::{Point, Regime};
 const SIZE: (f64, f64) = (560.0, 340.0);
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 14.0;
+const TOP: f64 = 24.0;
 const BOTTOM: f64 = 40.0;
 
 /// The drawing of a run's measurements; none if there are none. Low numbers are as the run's config says.
@@ -66,7 +66,7 @@ pub fn plane(metrics: &[Value], config: &CollapseConfig) -> Option<String> {
         out += &text("tick end", LEFT - 6.0, place + 3.5, &y.label(*tick, Unit::Plain));
     }
     out += &text("tick end", right, SIZE.1 - 6.0, "H(Z|X), nats a token →");
-    out += &text("tick", 4.0, TOP - 3.0, "↑ I(X;Z), nats");
+    out += &text("tick", 4.0, 11.0, "↑ I(X;Z), nats");
     out += &names(&quarters);
     Some(out + &path(&points, place) + "</svg>")
 }

@@ -15,6 +15,8 @@ pub struct Axis {
     low: f64,
     high: f64,
     decimals: usize,
+    /// Numbers too small or too large to be written out.
+    powers: bool,
 }
 
 impl Axis {
@@ -45,7 +47,9 @@ impl Axis {
 
     fn with(step: f64, ticks: std::ops::RangeInclusive<i64>, low: f64, high: f64) -> Self {
         let decimals = usize::try_from(-exponent(step)).unwrap_or(0);
-        Self { ticks: ticks.map(|tick| tick as f64 * step).collect(), low, high, decimals }
+        let size = f64::max(low.abs(), high.abs());
+        let powers = !(1e-3..1e6).contains(&size);
+        Self { ticks: ticks.map(|tick| tick as f64 * step).collect(), low, high, decimals, powers }
     }
 
     /// Where a value lies, from 0 to 1.
@@ -59,7 +63,8 @@ impl Axis {
     pub fn label(&self, tick: f64, unit: Unit) -> String {
         match unit {
             Unit::Share => signed(format!("{:.*} %", self.decimals.saturating_sub(2), 100.0 * tick)),
-            Unit::Plain if tick != 0.0 && (tick.abs() < 1e-4 || tick.abs() >= 1e6) => signed(format!("{tick:.0e}")),
+            Unit::Plain if self.powers && tick == 0.0 => "0".to_owned(),
+            Unit::Plain if self.powers => signed(format!("{tick:.0e}")),
             Unit::Plain => signed(format!("{:.*}", self.decimals, tick)),
         }
     }
@@ -76,7 +81,7 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
 /// The round number next to a rough one.
 fn step(rough: f64) -> f64 {
     let power = 10f64.powi(exponent(rough));
-    let times = [1.0, 2.0, 5.0, 10.0].into_iter().find(|times| times * power >= 0.999 * rough).unwrap_or(10.0);
+    let times = [1.0, 2.0, 5.0, 10.0].into_iter().find(|times| times * power >= 0.75 * rough).unwrap_or(10.0);
     times * power
 }
 
@@ -136,7 +141,7 @@ mod tests {
         assert_eq!(labels(&[3e-7, 1e-6], Unit::Plain), "0 5e−7 1e−6");
         assert_eq!(labels(&[], Unit::Plain), "0.0 0.5 1.0");
         let steps = Axis::tight([1.0, 120.0].into_iter(), 5);
-        assert_eq!(steps.ticks, [50.0, 100.0]);
+        assert_eq!(steps.ticks, [20.0, 40.0, 60.0, 80.0, 100.0, 120.0]);
         assert_eq!((steps.place(1.0), steps.place(120.0)), (0.0, 1.0));
     }
 

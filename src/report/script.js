@@ -109,9 +109,9 @@
   if (!entries) return;
   const vocabulary = island("vocabulary") ?? {};
   const COLUMNS = [
-    ["step", "Step"], ["group", "Group"], ["member", "Member"], ["env", "Environment"], ["index", "Task"], ["end", "End"],
-    ["score", "Reward"], ["advantage", "Advantage"], ["mi", "MI"], ["turns", "Turns"], ["tokens", "Tokens"],
-    ["errors", "Errors"], ["kept", "Verdict"],
+    ["step", "Step"], ["group", "Group"], ["member", "Member"], ["score", "Reward"], ["advantage", "Advantage"], ["mi", "MI"],
+    ["end", "End"], ["kept", "Verdict"], ["errors", "Errors"], ["turns", "Turns"], ["tokens", "Tokens"],
+    ["env", "Environment"], ["index", "Task"],
   ];
   const WORDS = new Set(["env", "end", "kept"]);
   const PAGE = 100;
@@ -368,7 +368,7 @@
     colour.onchange = () => { colouring = colour.value; open(episode); };
     const turns = record.turns.map((turn) => {
       const section = exchange(turn, "h4");
-      section.append(strip(record, turn, credit.rows) ?? "");
+      section.querySelector(".actions").after(strip(record, turn, credit.rows) ?? "");
       return section;
     });
     return [title, facts, members, make("div", "bar", make("label", "", "Colour tokens by ", colour),
