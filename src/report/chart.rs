@@ -139,11 +139,12 @@ impl Series {
         self.points.last().map(|(_, value)| *value).or_else(middle).filter(|_| !self.faint)
     }
 
-    /// A long line as it is, behind the mean of each step and its neighbours.
+    /// A long uneven line as it is, behind the mean of each step and its neighbours.
     #[must_use]
     pub fn smoothed(self) -> Vec<Self> {
         let reach = self.points.len() / 30;
-        if reach == 0 || self.dots {
+        let steady = self.points.is_sorted_by(|a, b| a.1 <= b.1) || self.points.is_sorted_by(|a, b| a.1 >= b.1);
+        if reach == 0 || self.dots || steady {
             return vec![self];
         }
         let mean = |at: usize| {
