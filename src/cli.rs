@@ -68,7 +68,7 @@ enum Verb {
     Eval(eval::Eval),
     /// Redo the arithmetic of an update on recorded episodes
     Replay(replay::Replay),
-    /// Write one HTML file about a run: curves, filter, collapse, episodes, config
+    /// Write one HTML file about a run (curves, filter, collapse, episodes, config) or a sweep (arms, statistics)
     Report(report::Report),
     /// Train the small tokenizer on transcripts of the experts of all environments
     Tokenizer(tokenizer::Tokenizer),

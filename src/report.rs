@@ -6,8 +6,8 @@
 //!                           └─ episodes             records of some steps, packed, and their replay
 //! ```
 //!
-//! Masks, advantages and verdicts are [`crate::replay`]'s. Whatever a model wrote is in the page only as packed records,
-//! which the page's script unpacks and shows as text; everything else is escaped by the template.
+//! Masks, advantages and verdicts are [`crate::replay`]'s. Whatever a model wrote is in the page only as packed
+//! records, which the page's script unpacks and shows as text; everything else is escaped by the template.
 
 pub mod chart;
 pub mod curves;
@@ -18,6 +18,7 @@ mod page;
 pub mod plane;
 pub mod recorded;
 pub mod scale;
+pub mod sweep;
 
 use std::path::Path;
 
@@ -26,6 +27,9 @@ use curves::Arm;
 use episodes::Episodes;
 use outcomes::Outcome;
 use recorded::Recorded;
+
+/// Characters of an id that tell two runs apart.
+const SHORT: usize = 8;
 
 /// What a page about a run shows.
 struct Chapters<'a> {
@@ -44,10 +48,10 @@ struct Chapters<'a> {
 pub fn run(disk: &Disk, path: &Path, other: Option<&Path>) -> Result<String, RunError> {
     let run = Recorded::read(disk, path)?;
     let other = other.map(|path| Recorded::read(disk, path)).transpose()?;
-    let arms = [Some(&run), other.as_ref()].into_iter().flatten().map(|run| Arm {
-        name: run.summary.id.clone(),
-        runs: vec![&run.metrics],
-    });
+    let arms = [Some(&run), other.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|run| Arm { name: run.summary.id.clone(), runs: vec![&run.metrics] });
     let chapters = Chapters {
         run: &run,
         other: other.as_ref(),

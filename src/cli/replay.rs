@@ -31,8 +31,8 @@ impl Replay {
             reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
         let config = &resolved.config;
         check(&resolved)?;
-        let replayed =
-            replay(&text, &Rules::of(config)).map_err(|error| CliError::Input(format!("{}: {error}", self.file.display())))?;
+        let replayed = replay(&text, &Rules::of(config))
+            .map_err(|error| CliError::Input(format!("{}: {error}", self.file.display())))?;
         say(if common.json { replayed.json() } else { replayed.table() }.trim_end());
         Ok(())
     }

@@ -1,35 +1,49 @@
-//! `starpo report`: one HTML file about a run.
+//! `starpo report`: one HTML file about a run or a sweep.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 
 use super::{CliError, Common, say};
-use crate::record::{Disk, reader};
+use crate::record::{Disk, RunDir, RunError, reader};
 use crate::report;
+use crate::sweep::{Record, SweepResult};
 
-/// A run, and another that it is held against.
+/// A run or a sweep, and another run that a run is held against.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Report {
-    /// A run's directory or a unique prefix of its name or id
+    /// A sweep or a run: its directory, or a unique prefix of its name or of a run's id
     subject: String,
     /// A second run: curves of both, and what their configs differ in
     other: Option<String>,
-    /// Where the page goes; `<run>.html` in the working folder by default
+    /// Where the page goes; `<name>.html` in the working folder by default
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
+/// The difference that a sweep's numbers of needed runs are for.
+const EFFECT: f64 = 0.05;
+
 impl Report {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
-        let find = |name: &str| reader::find(&disk, &common.runs_dir, name);
-        let (run, other) = (find(&self.subject)?, self.other.as_deref().map(find).transpose()?);
-        let page = report::run(&disk, &run, other.as_deref())?;
-        let name = format!("{}.html", run.file_name().unwrap_or_default().display());
-        let output = self.output.unwrap_or_else(|| PathBuf::from(name));
-        write(&disk, &output, &page)?;
+        let (name, page) = match Record::find(&disk, &common.runs_dir, &self.subject) {
+            Ok(sweep) if self.other.is_none() => {
+                let result = SweepResult::read(&disk, &common.runs_dir, &sweep, &[], EFFECT)?;
+                (sweep.name(), report::sweep::page(&disk, &result)?)
+            }
+            Ok(_) => return Err(two()),
+            // What is no sweep is a run, or nothing.
+            Err(RunError::Unknown { .. }) => {
+                let find = |name: &str| reader::find(&disk, &common.runs_dir, name);
+                let (run, other) = (find(&self.subject)?, self.other.as_deref().map(find).transpose()?);
+                (RunDir::open(&disk, &run).name(), report::run(&disk, &run, other.as_deref())?)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let output = self.output.unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
+        disk.replace(&output, page.as_bytes())?;
         if common.json {
             say(&json!({ "file": output, "bytes": page.len() }).to_string());
         } else {
@@ -39,6 +53,7 @@ impl Report {
     }
 }
 
-fn write(disk: &Disk, output: &Path, page: &str) -> Result<(), CliError> {
-    Ok(disk.replace(output, page.as_bytes())?)
+fn two() -> CliError {
+    let help = Some("a sweep's page shows its own arms beside each other".to_owned());
+    CliError::Usage { message: "a sweep is not held against another subject".to_owned(), help }
 }

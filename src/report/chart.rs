@@ -13,8 +13,11 @@ const TOP: f64 = 8.0;
 const BOTTOM: f64 = 20.0;
 /// Between the names of two lines.
 const LEADING: f64 = 12.5;
-/// Characters of a name and its value at a line's end.
-const LONGEST: usize = 17;
+/// Characters of a name at a line's end, with its value where both find room.
+const LONGEST: usize = 16;
+
+/// Of the stylesheet.
+const COLOURS: usize = 8;
 
 /// Some lines over steps.
 #[derive(Clone, Debug)]
@@ -63,10 +66,11 @@ impl Chart {
         let first = steps().fold(f64::INFINITY, f64::min);
         let last = steps().fold(first, f64::max);
         let mut out = format!(
-            r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{}" data-chart="{number}" data-first="{first}" data-last="{}" data-left="{LEFT}" data-width="{wide}">"#,
+            r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{}" data-chart="{number}" data-left="{LEFT}""#,
             escaped(&self.said()),
-            if last > first { last } else { first + 1.0 },
         );
+        let end = if last > first { last } else { first + 1.0 };
+        out += &format!(r#" data-width="{wide}" data-first="{first}" data-last="{end}">"#);
         let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         for tick in &y.ticks {
             let at = place(first, *tick).1;
@@ -83,12 +87,13 @@ impl Chart {
         let ends = self.series.iter().filter_map(|series| Some((series, place(first, series.end()?).1)));
         for (series, at) in apart(ends.collect(), TOP + 4.0, floor) {
             let value = series.points.last().map_or_else(String::new, |(_, value)| written(*value, self.unit));
+            let value = if series.name.chars().count() + value.chars().count() < LONGEST { value } else { String::new() };
             out += &format!(
                 r#"<text class="name f{}" x="{}" y="{:.1}">{} <tspan class="value">{}</tspan></text>"#,
-                series.colour,
+                series.colour % COLOURS,
                 right + 6.0,
                 at + 3.5,
-                escaped(&short(&series.name, LONGEST.saturating_sub(value.chars().count()))),
+                escaped(&short(&series.name)),
                 value,
             );
         }
@@ -107,7 +112,13 @@ impl Chart {
         let shown = self.series.iter().filter(|series| !series.name.is_empty());
         let readout = |series| {
             let (steps, values) = read(series);
-            Readout { name: &series.name, colour: series.colour, share: self.unit == Unit::Share, steps, values }
+            Readout {
+                name: &series.name,
+                colour: series.colour % COLOURS,
+                share: self.unit == Unit::Share,
+                steps,
+                values,
+            }
         };
         shown.map(readout).collect()
     }
@@ -163,16 +174,16 @@ impl Series {
             let class = if self.points.is_empty() { "area" } else { "band" };
             let top = self.band.iter().map(|(step, _, high)| place(*step, *high));
             let bottom = self.band.iter().rev().map(|(step, low, _)| place(*step, *low));
-            out += &format!(r#"<path class="{class} f{}" d="{}Z"/>"#, self.colour, line(top.chain(bottom)));
+            out += &format!(r#"<path class="{class} f{}" d="{}Z"/>"#, self.colour % COLOURS, line(top.chain(bottom)));
         }
         let points = || self.points.iter().map(|(step, value)| place(*step, *value));
         if !self.points.is_empty() {
             let class = if self.faint { "line faint" } else { "line" };
-            out += &format!(r#"<path class="{class} s{}" d="{}"/>"#, self.colour, line(points()));
+            out += &format!(r#"<path class="{class} s{}" d="{}"/>"#, self.colour % COLOURS, line(points()));
         }
         if self.dots || self.points.len() == 1 {
             let dots: String = points().map(|(x, y)| format!("M{x:.1} {y:.1}h0")).collect();
-            out += &format!(r#"<path class="dots s{}" d="{dots}"/>"#, self.colour);
+            out += &format!(r#"<path class="dots s{}" d="{dots}"/>"#, self.colour % COLOURS);
         }
         out
     }
@@ -203,8 +214,8 @@ pub(super) fn text(class: &str, x: f64, y: f64, text: &str) -> String {
     format!(r#"<text class="{class}" x="{x:.1}" y="{y:.1}">{}</text>"#, escaped(text))
 }
 
-fn short(name: &str, most: usize) -> String {
-    match name.char_indices().nth(most) {
+fn short(name: &str) -> String {
+    match name.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
     }

@@ -115,6 +115,13 @@ pub fn curves(arms: &[Arm<'_>]) -> Vec<Chart> {
     CURVES.iter().filter_map(chart).collect()
 }
 
+/// One metric, a line an arm.
+#[must_use]
+pub fn line_by_run(path: &str, unit: Unit, arms: &[Arm<'_>]) -> Option<Chart> {
+    let lines = arms.iter().enumerate().flat_map(|(place, arm)| arm.series(path, arm.name.clone(), place));
+    chart(path, "by run", unit, lines.collect())
+}
+
 /// Charts of every other number that a run recorded.
 #[must_use]
 pub fn others(metrics: &[Value]) -> Vec<Chart> {

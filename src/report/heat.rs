@@ -45,11 +45,9 @@ pub fn heat_map(outcomes: &[Outcome], score: &str) -> Option<HeatMap> {
             paths[2 * level + usize::from(kept)] += &format!("M{x} {y}h1v1h-1z");
         }
     }
-    let mut svg = format!(
-        r#"<svg viewBox="0 0 {} {groups}" preserveAspectRatio="none" role="img" aria-label="filter outcomes of {groups} groups over {} steps" id="heat">"#,
-        outcomes.len(),
-        outcomes.len(),
-    );
+    let (wide, said) = (outcomes.len(), format!("filter outcomes of {groups} groups over {} steps", outcomes.len()));
+    let mut svg = format!(r#"<svg id="heat" viewBox="0 0 {wide} {groups}" preserveAspectRatio="none" role="img""#);
+    svg += &format!(r#" aria-label="{said}">"#);
     for (number, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         let verdict = if number % 2 == 1 { "kept" } else { "dropped" };
         svg += &format!(r#"<path class="{verdict} l{}" d="{path}"/>"#, number / 2);

@@ -15,15 +15,16 @@ use super::scale::{Unit, written};
 use crate::experiment::{Difference, differences};
 use crate::record::State;
 
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     ("page.html", include_str!("page.html")),
     ("figures.html", include_str!("figures.html")),
     ("run.html", include_str!("run.html")),
+    ("sweep.html", include_str!("sweep.html")),
 ];
 
 /// What the page says of itself.
 #[derive(Serialize)]
-struct Frame<'a> {
+pub(super) struct Frame<'a> {
     title: &'a str,
     style: &'static str,
     script: &'static str,
@@ -65,7 +66,7 @@ struct Headline {
 
 /// A drawn chart.
 #[derive(Serialize)]
-struct Figure {
+pub(super) struct Figure {
     title: String,
     about: String,
     svg: String,
@@ -120,14 +121,14 @@ pub(super) fn run(chapters: &Chapters<'_>) -> String {
 }
 
 impl<'a> Frame<'a> {
-    fn new(title: &'a str) -> Self {
+    pub(super) fn new(title: &'a str) -> Self {
         Self { title, style: include_str!("style.css"), script: include_str!("script.js") }
     }
 }
 
 /// # Panics
 /// If a template and what it is given do not fit, which a test of each page would show.
-fn render(template: &str, page: &impl Serialize) -> String {
+pub(super) fn render(template: &str, page: &impl Serialize) -> String {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
@@ -139,11 +140,11 @@ fn render(template: &str, page: &impl Serialize) -> String {
 }
 
 /// JSON within a script element, which no text in it can end.
-fn island(value: &impl Serialize) -> String {
+pub(super) fn island(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default().replace('<', "\\u003c")
 }
 
-fn figures(charts: &[Chart], from: usize) -> Vec<Figure> {
+pub(super) fn figures(charts: &[Chart], from: usize) -> Vec<Figure> {
     let figure = |(number, chart): (usize, &Chart)| Figure {
         title: chart.title.clone(),
         about: chart.about.clone(),
@@ -152,7 +153,7 @@ fn figures(charts: &[Chart], from: usize) -> Vec<Figure> {
     charts.iter().enumerate().map(figure).collect()
 }
 
-fn state(state: &State) -> String {
+pub(super) fn state(state: &State) -> String {
     match state {
         State::Failed(reason) => format!("failed: {reason}"),
         state => state.name().to_owned(),

@@ -30,10 +30,7 @@ pub fn plane(metrics: &[Value], config: &CollapseConfig) -> Option<String> {
     let y = Axis::round(all(|point| point.mi).into_iter().chain(zero), 5);
     let (right, floor) = (SIZE.0 - RIGHT, SIZE.1 - BOTTOM);
     let place = |point: &Point| {
-        (
-            LEFT + x.place(point.entropy) * (right - LEFT),
-            TOP + (1.0 - y.place(point.mi)) * (floor - TOP),
-        )
+        (LEFT + x.place(point.entropy) * (right - LEFT), TOP + (1.0 - y.place(point.mi)) * (floor - TOP))
     };
     let (first, last) = (points.first()?, points.last()?);
     let mut out = format!(
@@ -85,8 +82,11 @@ fn names(quarters: &[(Regime, f64, f64, f64, f64)]) -> String {
 /// The way through time: early measurements pale, the last one full.
 fn path(points: &[(f64, Point)], place: impl Fn(&Point) -> (f64, f64)) -> String {
     let places: Vec<(f64, f64)> = points.iter().map(|(_, point)| place(point)).collect();
-    let line: String =
-        places.iter().enumerate().map(|(n, (x, y))| format!("{}{x:.1} {y:.1}", if n == 0 { "M" } else { "L" })).collect();
+    let line: String = places
+        .iter()
+        .enumerate()
+        .map(|(n, (x, y))| format!("{}{x:.1} {y:.1}", if n == 0 { "M" } else { "L" }))
+        .collect();
     let mut out = format!(r#"<path class="way" d="{line}"/>"#);
     for (number, ((step, point), (x, y))) in points.iter().zip(&places).enumerate() {
         let age = 0.25 + 0.75 * (number + 1) as f64 / points.len() as f64;

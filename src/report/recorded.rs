@@ -95,7 +95,9 @@ impl Recorded {
     pub fn config(&self) -> Vec<(&str, &str)> {
         let lines = self.lock.lines().skip_while(|line| *line != "    config {").skip(1);
         let inner = lines.take_while(|line| *line != "    }").map(|line| line.strip_prefix("        ").unwrap_or(line));
-        inner.map(|line| line.rsplit_once("  // ").map_or((line, ""), |(text, origin)| (text.trim_end(), origin))).collect()
+        inner
+            .map(|line| line.rsplit_once("  // ").map_or((line, ""), |(text, origin)| (text.trim_end(), origin)))
+            .collect()
     }
 
     /// A line of the lock: its word's first argument as it is written.

@@ -17,6 +17,7 @@ mod policy;
 mod presets;
 mod record;
 mod replay;
+mod report;
 mod reward;
 mod run;
 mod stops;
