@@ -21,7 +21,7 @@ mod outside;
 mod resolve;
 mod rules;
 
-pub use cells::{CellRun, Cells, sweep, sweep_exists};
+pub use cells::{CellRun, Cells, sweep, sweep_exists, unknown_sweep};
 pub use critic::{CriticConfig, NoCritic, OwnCritic, SharedCritic};
 pub use differences::{Difference, differences};
 pub use embedded::FILES as EMBEDDED;

@@ -21,6 +21,7 @@ mod report;
 mod reward;
 mod run;
 mod stops;
+mod sweep;
 mod tidy;
 mod window;
 
