@@ -51,7 +51,7 @@ pub fn run(disk: &Disk, path: &Path, other: Option<&Path>) -> Result<String, Run
     let arms = [Some(&run), other.as_ref()]
         .into_iter()
         .flatten()
-        .map(|run| Arm { name: run.summary.id.clone(), runs: vec![&run.metrics] });
+        .map(|run| Arm { name: run.summary.id.chars().take(SHORT).collect(), runs: vec![&run.metrics] });
     let chapters = Chapters {
         run: &run,
         other: other.as_ref(),

@@ -28,17 +28,20 @@ const EFFECT: f64 = 0.05;
 impl Report {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
-        let (name, page) = match Record::find(&disk, &common.runs_dir, &self.subject) {
-            Ok(sweep) if self.other.is_none() => {
+        let find = |name: &str| reader::find(&disk, &common.runs_dir, name);
+        let (name, page) = match find(&self.subject) {
+            Ok(run) => {
+                let other = self.other.as_deref().map(find).transpose()?;
+                (RunDir::open(&disk, &run).name(), report::run(&disk, &run, other.as_deref())?)
+            }
+            // What is no run is a sweep, or nothing.
+            Err(RunError::Unknown { .. }) => {
+                let sweep = Record::find(&disk, &common.runs_dir, &self.subject)?;
+                if self.other.is_some() {
+                    return Err(two());
+                }
                 let result = SweepResult::read(&disk, &common.runs_dir, &sweep, &[], EFFECT)?;
                 (sweep.name(), report::sweep::page(&disk, &result)?)
-            }
-            Ok(_) => return Err(two()),
-            // What is no sweep is a run, or nothing.
-            Err(RunError::Unknown { .. }) => {
-                let find = |name: &str| reader::find(&disk, &common.runs_dir, name);
-                let (run, other) = (find(&self.subject)?, self.other.as_deref().map(find).transpose()?);
-                (RunDir::open(&disk, &run).name(), report::run(&disk, &run, other.as_deref())?)
             }
             Err(error) => return Err(error.into()),
         };

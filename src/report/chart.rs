@@ -13,8 +13,8 @@ const TOP: f64 = 8.0;
 const BOTTOM: f64 = 20.0;
 /// Between the names of two lines.
 const LEADING: f64 = 12.5;
-/// Characters of a name at a line's end, with its value where both find room.
-const LONGEST: usize = 16;
+/// Characters at a line's end: its name, and its value where both find room.
+const LONGEST: usize = 17;
 
 /// Of the stylesheet.
 const COLOURS: usize = 8;
@@ -66,11 +66,11 @@ impl Chart {
         let first = steps().fold(f64::INFINITY, f64::min);
         let last = steps().fold(first, f64::max);
         let mut out = format!(
-            r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{}" data-chart="{number}" data-left="{LEFT}""#,
+            r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{}" data-chart="{number}""#,
             escaped(&self.said()),
         );
         let end = if last > first { last } else { first + 1.0 };
-        out += &format!(r#" data-width="{wide}" data-first="{first}" data-last="{end}">"#);
+        out += &format!(r#" data-left="{LEFT}" data-width="{wide}" data-first="{first}" data-last="{end}">"#);
         let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         for tick in &y.ticks {
             let at = place(first, *tick).1;
@@ -87,7 +87,8 @@ impl Chart {
         let ends = self.series.iter().filter_map(|series| Some((series, place(first, series.end()?).1)));
         for (series, at) in apart(ends.collect(), TOP + 4.0, floor) {
             let value = series.points.last().map_or_else(String::new, |(_, value)| written(*value, self.unit));
-            let value = if series.name.chars().count() + value.chars().count() < LONGEST { value } else { String::new() };
+            let both = series.name.chars().count() + value.chars().count();
+            let value = if both < LONGEST { value } else { String::new() };
             out += &format!(
                 r#"<text class="name f{}" x="{}" y="{:.1}">{} <tspan class="value">{}</tspan></text>"#,
                 series.colour % COLOURS,

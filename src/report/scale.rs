@@ -20,16 +20,15 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// About `count` ticks between round ends; with 0 on it where the values are not far from 0.
+    /// About `count` ticks between round ends; with 0 on it where the values are not far from 0, or hardly differ.
     #[must_use]
     pub fn round(values: impl Iterator<Item = f64>, count: usize) -> Self {
         let (mut low, mut high) = ends(values);
         if low > 0.0 && low <= high - low {
             low = 0.0;
         }
-        if high - low <= 1e-9 * high.abs().max(1e-3) {
-            let around = if low == 0.0 { 1.0 } else { low.abs() / 2.0 };
-            (low, high) = (low - if low == 0.0 { 0.0 } else { around }, high + around);
+        if high - low <= 1e-3 * f64::max(low.abs(), high.abs()) {
+            (low, high) = if high == 0.0 && low == 0.0 { (0.0, 1.0) } else { (low.min(0.0), high.max(0.0)) };
         }
         let step = step((high - low) / count as f64);
         let (first, last) = ((low / step + 1e-6).floor() as i64, (high / step - 1e-6).ceil() as i64);
@@ -136,7 +135,7 @@ mod tests {
         };
         assert_eq!(labels(&[0.12, 0.71], Unit::Share), "0 % 20 % 40 % 60 % 80 %");
         assert_eq!(labels(&[-0.31, -0.29], Unit::Plain), "−0.310 −0.305 −0.300 −0.295 −0.290");
-        assert_eq!(labels(&[5.0, 5.0], Unit::Plain), "2 4 6 8");
+        assert_eq!(labels(&[5.0, 5.0], Unit::Plain), "0 1 2 3 4 5");
         assert_eq!(labels(&[0.0, 0.0], Unit::Plain), "0.0 0.5 1.0");
         assert_eq!(labels(&[3e-7, 1e-6], Unit::Plain), "0 5e−7 1e−6");
         assert_eq!(labels(&[], Unit::Plain), "0.0 0.5 1.0");

@@ -143,7 +143,8 @@ fn run_line(sweep: &SweepResult, cell: usize) -> RunLine<'_> {
 fn table(sweep: &SweepResult, metric: usize) -> Table<'_> {
     let (comparison, name) = (&sweep.comparison, &sweep.comparison.metrics[metric]);
     let measured = |arm: &'_ sweep::Arm| arm.measured[metric].clone();
-    let means = comparison.arms.iter().map(|arm| measured(arm).mean).filter(|mean| mean.is_finite());
+    let real = comparison.arms.iter().filter(|arm| !arm.is_noise);
+    let means = real.map(|arm| measured(arm).mean).filter(|mean| mean.is_finite());
     let best = means.fold(f64::NEG_INFINITY, f64::max);
     let ends = comparison.arms.iter().map(measured).flat_map(|own| {
         let (low, high) = own.interval.unwrap_or((own.mean, own.mean));
@@ -170,7 +171,7 @@ fn row<'a>(arm: usize, own: &'a sweep::Arm, metric: usize, axis: &Axis, best: f6
         runs: measured.values.len(),
         baseline: own.is_baseline,
         noise: own.is_noise,
-        best: measured.mean == best,
+        best: measured.mean == best && !own.is_noise,
         mean: told(Some(measured.mean)),
         error: error(measured.error),
         interval: between(measured.interval),

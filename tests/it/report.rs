@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use serde_json::Value;
-use starpo::record::{Disk, reader};
+use starpo::experiment::from_lock;
+use starpo::record::{Disk, RunDir, reader};
 use starpo::replay::{Rules, replay};
 use starpo::report::{self, episodes, recorded::Recorded};
+use starpo::sweep::{Record, SweepResult};
 
 use crate::golden;
-use crate::run::{SMALL, attempt, resolve};
+use crate::run::{SMALL, attempt, latest, resolve};
 
 /// A finished run of five steps, and the folder that holds it.
 fn recorded(overrides: &[&str]) -> (tempfile::TempDir, PathBuf) {
@@ -163,14 +165,53 @@ fn a_page_reads_as_a_document() {
         |step: usize| format!("{{\"step\":{step},\"seconds\":1.5,\"phases\":{{\"rollout\":1.0,\"update\":0.5}}}}\n");
     fs::write(run.join("timings.jsonl"), (0..=5).map(timing).collect::<String>()).unwrap();
     fs::write(run.join("attempts/0001.kdl"), "attempt 1\ncommand \"starpo run <bandit>\"\nthreads 2\n").unwrap();
-    let mut text = outline(&page(&run)).replace(name, "bandit-…");
-    for word in text.clone().split_whitespace().filter(|word| word.starts_with("blake3:")) {
-        text = text.replace(word, "blake3:…");
-    }
-    golden("report", "bandit", &text);
+    golden("report", "bandit", &without_keys(&outline(&page(&run)).replace(name, "bandit-…")));
 }
 
-/// Text of a page by element, a line each.
+const SWEEP: &str = "sweep \"small\" {
+    experiment \"bandit\"
+    grid { seed \"1..=2\" }
+    case \"none\" { filter \"none\" }
+    case \"top-p\" { filter \"top-p\" { value 0.5 } }
+    baseline \"none\"
+    noise \"again\" shift=50
+    report \"eval.success\" \"rollout.reward\"
+}
+";
+
+#[test]
+fn a_sweep_reads_as_a_document() {
+    let project = tempfile::tempdir().unwrap();
+    let (disk, folder, runs) =
+        (Disk::default(), project.path().join("experiments/sweeps"), project.path().join("runs"));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("small.kdl"), SWEEP).unwrap();
+    let record = Record::make(&disk, &runs, "small", &latest(&SMALL), project.path()).unwrap().unwrap();
+    for cell in &record.cells.cells {
+        let lock = RunDir::open(&disk, &runs.join(&cell.run)).lock().unwrap();
+        attempt(&disk, &runs, &from_lock(&lock).unwrap()).unwrap();
+    }
+    let result = SweepResult::read(&disk, &runs, &record, &[], 0.05).unwrap();
+    let mut text = outline(&report::sweep::page(&disk, &result).unwrap()).replace(&record.name(), "small-…");
+    for cell in &record.cells.cells {
+        text = text.replace(&cell.run, &format!("bandit-{}-{}", cell.case, cell.seed));
+    }
+    golden("report", "sweep", &without_keys(&text));
+}
+
+/// Digests move with every new key.
+fn without_keys(text: &str) -> String {
+    let word = |word: &str| if word.starts_with("blake3:") { "blake3:…".to_owned() } else { word.to_owned() };
+    let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Elements that an outline leaves out; of a drawing it keeps what it says.
+const SKIPPED: [&str; 5] = ["script", "pre", "select", "svg", "details"];
+/// What ends a line.
+const ENDS: [&str; 11] = ["/h1", "/h2", "/h3", "/p", "/tr", "/div", "/dl", "/nav", "/figure", "/form", "/section"];
+
+/// The text of a page, a line for each heading, paragraph, row and figure.
 fn outline(page: &str) -> String {
     let body = page.split_once("<body>").unwrap().1;
     let (mut out, mut line, mut skipped) = (String::new(), String::new(), None);
@@ -178,44 +219,34 @@ fn outline(page: &str) -> String {
         // A script's own `<` begins no tag.
         let (tag, text) = part.split_once('>').unwrap_or((part, ""));
         let name = tag.split_whitespace().next().unwrap_or_default();
-        match (skipped, name) {
-            (Some(end), name) if name == end => skipped = None,
-            (Some(_), _) => continue,
-            (None, "script" | "pre" | "select") => {
-                skipped = Some(match name {
-                    "script" => "/script",
-                    "pre" => "/pre",
-                    _ => "/select",
-                })
-            }
-            (None, "h1") => line.push_str("\n# "),
-            (None, "h2") => line.push_str("\n## "),
-            (None, "h3") => line.push_str("\n### "),
-            (None, "tr") => line.push('|'),
-            (None, "th" | "td") => line.push(' '),
-            (None, "/th" | "/td") => line.push_str(" |"),
-            (None, "/dt") => line.push_str(": "),
-            (None, "svg") => {
-                let said = tag.split_once("aria-label=\"").map_or("", |(_, rest)| rest.split('"').next().unwrap());
-                line.push_str(&format!("[{said}]"));
-            }
-            (
-                None,
-                "/h1" | "/h2" | "/h3" | "/p" | "/tr" | "/div" | "/figcaption" | "/figure" | "/label" | "/summary",
-            ) => {
-                let written = line.split_whitespace().collect::<Vec<_>>().join(" ");
-                if !written.is_empty() {
-                    out.push_str(if line.starts_with('\n') { "\n" } else { "" });
-                    out.push_str(&written);
-                    out.push('\n');
-                }
-                line.clear();
-            }
-            _ => {}
+        if skipped.is_some_and(|open| name.strip_prefix('/') == Some(open)) {
+            skipped = None;
+        } else if skipped.is_none() && SKIPPED.contains(&name) {
+            skipped = Some(name);
+            let said = tag.split_once("aria-label=\"").filter(|_| name == "svg");
+            line.extend(said.map(|(_, rest)| format!("[{}]", rest.split('"').next().unwrap())));
         }
-        if skipped.is_none() {
-            line.push_str(text);
+        if skipped.is_some() {
+            continue;
         }
+        line.push_str(match name {
+            "h1" => "# ",
+            "h2" => "## ",
+            "h3" => "### ",
+            "tr" => "|",
+            "th" | "td" => " ",
+            "/th" | "/td" => " |",
+            "/dt" => ": ",
+            _ => "",
+        });
+        if ENDS.contains(&name) {
+            let written = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            let heading = if written.starts_with('#') { "\n" } else { "" };
+            out.push_str(&if written.is_empty() { written } else { format!("{heading}{written}\n") });
+            line.clear();
+        }
+        line.push_str(text);
     }
-    out.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+    let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#x27;", "'"), ("&amp;", "&")];
+    marks.into_iter().fold(out, |out, (mark, character)| out.replace(mark, character))
 }
