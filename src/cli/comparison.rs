@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::{CliError, Common, say};
+use crate::stop;
 use crate::sweep::{Arm, CellResult, Measured, SweepResult};
 
 /// What a comparison shows.
@@ -21,12 +22,19 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Prints the comparisons.
-    pub(super) fn say(&self, results: &[SweepResult], common: &Common) -> Result<(), CliError> {
-        if common.json {
-            say(&Value::from(results.iter().map(as_json).collect::<Vec<_>>()).to_string());
-        } else {
-            say(results.iter().map(|result| self.text(result)).collect::<Vec<_>>().join("\n\n").trim_end());
+    /// That there can be such metrics.
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        match self.metric.iter().find_map(|metric| stop::no_metric(metric)) {
+            Some((message, help)) => Err(CliError::Usage { message, help: Some(help) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Prints the comparison.
+    pub(super) fn say(&self, result: &SweepResult, common: &Common) -> Result<(), CliError> {
+        match common.json {
+            true => say(&as_json(result).to_string()),
+            false => say(self.text(result).trim_end()),
         }
         Ok(())
     }

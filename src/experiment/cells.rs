@@ -7,7 +7,8 @@ use super::outside::{Once, SWEEPS};
 use super::resolve::{Resolved, finish, sound};
 use super::{FIELDS, Outside, rules};
 use crate::config::sweep::{Cell, Sweep};
-use crate::config::{self, Diagnostic, Diagnostics, Reader};
+use crate::config::{self, Diagnostic, Diagnostics, Reader, ShortName};
+use crate::stop;
 
 /// Titles of cells that an error names.
 const NAMED: usize = 3;
@@ -38,6 +39,8 @@ pub struct Cells {
     pub report: Vec<String>,
     /// Two cells may be one run.
     pub cells: Vec<CellRun>,
+    /// What short names were taken for, where it has just been resolved.
+    pub short_names: Vec<String>,
 }
 
 /// Whether `name_or_path` says a sweep of `experiments/sweeps/`, or any document.
@@ -47,7 +50,8 @@ pub fn sweep_exists(name_or_path: &str, root: &Path) -> bool {
 }
 
 /// Resolves every cell of a sweep of `experiments/sweeps/`, or of an experiment crossed with the axes among
-/// `overrides`. When all are sound, `visit` gets the first cell of each run, for what has to be written down.
+/// `overrides`. When all are sound, `visit` gets the first cell of each run that is `wanted`, for what has to be written
+/// down.
 ///
 /// # Errors
 /// Everything that is wrong with the sweep or with any of its cells.
@@ -55,35 +59,45 @@ pub fn sweep<E>(
     name_or_path: &str,
     overrides: &[String],
     reader: &dyn Reader,
+    wanted: &dyn Fn(&CellRun) -> bool,
     visit: &mut dyn FnMut(Resolved) -> Result<(), E>,
 ) -> Result<Result<Cells, E>, Diagnostics> {
     let reader = Once::new(reader);
     let path = document(name_or_path, &reader)?;
     let (sweep, mut wrong) = Sweep::read(FIELDS, &path, overrides, &reader)?;
     let mut found: Vec<Option<CellRun>> = vec![None; sweep.cells.len()];
-    let mut mistakes = Mistakes::default();
+    let (mut mistakes, mut short_names) = (Mistakes::default(), BTreeSet::new());
     sweep.each(
         &|_| true,
         &mut |number, values| match values.and_then(|values| resolved(&sweep.cells[number], values)) {
-            Ok(run) => found[number] = Some(CellRun::new(&sweep.cells[number], &run)),
+            Ok(run) => {
+                short_names.extend(run.short_names.iter().map(ShortName::to_string));
+                found[number] = Some(CellRun::new(&sweep.cells[number], &run));
+            }
             Err(errors) => mistakes.add(number, errors),
         },
     );
     wrong.extend(mistakes.told(&sweep.cells));
+    wrong.extend(sweep.report.iter().filter_map(|(metric, place)| {
+        let (message, help) = stop::no_metric(metric)?;
+        Some(Diagnostic::rule(Some(place), &message, &help))
+    }));
     if sweep.cells.is_empty() && wrong.is_empty() {
         wrong.push(Diagnostic::rule(None, "the sweep has no cells", "what `exclude` leaves out is all there is"));
     }
     Diagnostics::check(wrong)?;
     let cells: Vec<CellRun> = found.into_iter().flatten().collect();
     let (mut written, mut known) = (Ok(()), BTreeSet::new());
-    let firsts: Vec<bool> = cells.iter().map(|cell| known.insert(&cell.run)).collect();
+    let firsts: Vec<bool> = cells.iter().map(|cell| known.insert(&cell.run) && wanted(cell)).collect();
     sweep.each(&|number| firsts[number], &mut |number, values| {
         if let (true, Ok(run)) = (written.is_ok(), values.and_then(|values| resolved(&sweep.cells[number], values))) {
             written = visit(run);
         }
     });
     let Sweep { name, baseline, noise, report, .. } = sweep;
-    Ok(written.map(|()| Cells { name, baseline, noise, report, cells }))
+    let report = report.into_iter().map(|(metric, _)| metric).collect();
+    let short_names = short_names.into_iter().collect();
+    Ok(written.map(|()| Cells { name, baseline, noise, report, cells, short_names }))
 }
 
 fn document(name_or_path: &str, reader: &dyn Reader) -> Result<String, Diagnostic> {

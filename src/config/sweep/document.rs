@@ -18,7 +18,7 @@ pub(super) struct Head {
     pub excludes: Vec<Exclude>,
     pub baseline: Option<(String, Place)>,
     pub noise: Option<Noise>,
-    pub report: Vec<String>,
+    pub report: Vec<(String, Place)>,
 }
 
 /// The A/A arm.
@@ -222,7 +222,8 @@ impl Documents<'_> {
             let wrong = error::sweep(&here, "the sweep names no experiment", "missing in here");
             self.errors.push(wrong.help("such as `experiment \"sokoban\"`"));
         }
-        let names: Vec<&str> = head.cases.iter().map(|case| case.name.as_str()).collect();
+        let names = head.cases.iter().map(|case| case.name.as_str()).filter(|name| !name.is_empty());
+        let names: Vec<&str> = names.collect();
         let named = head.excludes.iter().filter_map(|exclude| exclude.case.as_ref());
         let (baseline, at) = head.baseline.as_ref().map_or((None, &here), |(name, place)| (Some(name), place));
         if let Some(name) = baseline.filter(|name| !names.contains(&name.as_str())) {
@@ -278,9 +279,9 @@ impl Documents<'_> {
         }
     }
 
-    fn texts(&mut self, source: &Arc<Source>, node: &KdlNode) -> Vec<String> {
-        let texts: Vec<String> =
-            node.entries().iter().filter_map(|entry| entry.value().as_string()).map(str::to_owned).collect();
+    fn texts(&mut self, source: &Arc<Source>, node: &KdlNode) -> Vec<(String, Place)> {
+        let text = |entry: &KdlEntry| Some((entry.value().as_string()?.to_owned(), Place::of(source, entry.span())));
+        let texts: Vec<(String, Place)> = node.entries().iter().filter_map(text).collect();
         if texts.len() != node.entries().len() || texts.is_empty() {
             let place = Place::of(source, node.name().span());
             self.errors.push(error::wrong_arguments(&place, node.name().value(), "paths of metrics", texts.len()));
