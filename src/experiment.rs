@@ -274,7 +274,7 @@ impl SamplingConfig {
 
 section! {
     /// AdamW (Loshchilov and Hutter 2019) with clipping by the global norm.
-    pub struct UpdateConfig epoch 1 {
+    pub struct UpdateConfig epoch 2 {
         /// Passes over the kept rows.
         pub epochs: usize where 1..=1000,
         /// Rows of one optimizer step.

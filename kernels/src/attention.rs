@@ -192,16 +192,47 @@ pub fn forward(
 pub fn branches(qkv: &[f32], heads: Heads, rotary: &Rotary, spans: &[Range<usize>], past: &[Past]) -> Vec<f32> {
     let mut out = vec![0.0; qkv.len() / heads.columns() * heads.query * heads.dim];
     for (kv, past) in past.iter().enumerate() {
-        let mut branch = past.clone();
-        for span in spans {
-            vectorised(
-                #[inline(always)]
-                || forward_head(qkv, heads, rotary, span, kv, &mut branch, &mut out),
-            );
-            branch.truncate(past.len);
-        }
+        branches_of_head(qkv, heads, rotary, spans, kv, past.clone(), &mut out);
     }
     out
+}
+
+/// Attention of whole rows that begin alike: the first `trunk` tokens are what they share, and `spans` what each of
+/// them goes on with, unseen by the others. What [`forward`] gives each row written out, to the bit.
+///
+/// # Panics
+/// If shapes disagree, or a position has no entry in `rotary`.
+#[must_use]
+pub fn rows(qkv: &[f32], heads: Heads, rotary: &Rotary, trunk: usize, spans: &[Range<usize>]) -> Vec<f32> {
+    let mut out = vec![0.0; qkv.len() / heads.columns() * heads.query * heads.dim];
+    for kv in 0..heads.kv {
+        let mut past = Past::default();
+        vectorised(
+            #[inline(always)]
+            || forward_head(qkv, heads, rotary, &(0..trunk), kv, &mut past, &mut out),
+        );
+        branches_of_head(qkv, heads, rotary, spans, kv, past, &mut out);
+    }
+    out
+}
+
+fn branches_of_head(
+    qkv: &[f32],
+    heads: Heads,
+    rotary: &Rotary,
+    spans: &[Range<usize>],
+    kv: usize,
+    mut past: Past,
+    out: &mut [f32],
+) {
+    let before = past.len;
+    for span in spans {
+        vectorised(
+            #[inline(always)]
+            || forward_head(qkv, heads, rotary, span, kv, &mut past, out),
+        );
+        past.truncate(before);
+    }
 }
 
 #[inline(always)]
@@ -413,9 +444,7 @@ mod tests {
     }
 
     fn whole(qkv: &[f32], spans: &[Range<usize>]) -> Vec<f32> {
-        let mut pasts = vec![vec![Past::default(); HEADS.kv]; spans.len()];
-        let mut pasts: Vec<_> = pasts.iter_mut().map(Vec::as_mut_slice).collect();
-        forward(qkv, HEADS, &Rotary::new(HEADS.dim, 100.0, 64), spans, &mut pasts)
+        rows(qkv, HEADS, &Rotary::new(HEADS.dim, 100.0, 64), 0, spans)
     }
 
     #[test]
@@ -424,7 +453,7 @@ mod tests {
         let (qkv, g) = (noise(1, 23 * HEADS.columns()), noise(2, 23 * HEADS.query * HEADS.dim));
         let wide: Vec<f64> = qkv.iter().map(|&x| f64::from(x)).collect();
         whole(&qkv, &spans).iter().zip(reference(&wide, &spans)).for_each(|(&a, b)| near(f64::from(a), b, 2e-6));
-        let d = backward(&qkv, HEADS, &Rotary::new(HEADS.dim, 100.0, 64), &spans, &g);
+        let d = backward(&qkv, HEADS, &Rotary::new(HEADS.dim, 100.0, 64), 0, &spans, &g);
         let loss = |x: &[f64]| reference(x, &spans).iter().zip(&g).map(|(y, &g)| y * f64::from(g)).sum();
         gradient(loss, &qkv, &d, 5e-6);
     }
@@ -450,6 +479,36 @@ mod tests {
             let part = &qkv[from * columns..];
             let out = forward(part, HEADS, &rotary, &[0..50 - from], &mut [&mut past]);
             out.iter().zip(&wanted[from * width..]).for_each(|(&a, &b)| same(a, b));
+        }
+    }
+
+    /// Rows that share their first tokens are as they would be written out, and so is the gradient but for rounding:
+    /// that of a shared token is the sum over the rows.
+    #[test]
+    fn a_trunk_leaves_no_trace() {
+        let (columns, width) = (HEADS.columns(), HEADS.query * HEADS.dim);
+        let rotary = Rotary::new(HEADS.dim, 100.0, 64);
+        for trunk in [0, 1, 15, 16, 21] {
+            let (qkv, g) = (noise(4, (trunk + 24) * columns), noise(5, (trunk + 24) * width));
+            let spans = [0..2, 2..20, 20..20, 20..24].map(|span| trunk + span.start..trunk + span.end);
+            let together = rows(&qkv, HEADS, &rotary, trunk, &spans);
+            let mut summed = vec![0.0; qkv.len()];
+            for (number, span) in spans.iter().enumerate() {
+                let written = |of: &[f32], columns: usize, shared: f32| -> Vec<f32> {
+                    let shared = of[..trunk * columns].iter().map(|x| x * shared);
+                    shared.chain(of[span.start * columns..span.end * columns].iter().copied()).collect()
+                };
+                let row = written(&qkv, columns, 1.0);
+                let alone = whole(&row, &[0..trunk + span.len()]);
+                written(&together, width, 1.0).iter().zip(&alone).for_each(|(&a, &b)| same(a, b));
+                let own = written(&g, width, if number == 0 { 1.0 } else { 0.0 });
+                let own = backward(&row, HEADS, &rotary, 0, &[0..trunk + span.len()], &own);
+                let (shared, rest) = own.split_at(trunk * columns);
+                summed.iter_mut().zip(shared).for_each(|(s, d)| *s += d);
+                summed[span.start * columns..span.end * columns].copy_from_slice(rest);
+            }
+            let d = backward(&qkv, HEADS, &rotary, trunk, &spans, &g);
+            d.iter().zip(&summed).for_each(|(&a, &b)| near(f64::from(a), f64::from(b), 1e-6));
         }
     }
 

@@ -6,8 +6,14 @@
 //! ```
 //! Weights of norms (tensors of one dimension) do not decay. State is f32, arithmetic f64.
 
+use std::sync::Mutex;
+
 use super::weights::Part;
+use super::workers::Workers;
 use super::{Norms, Optimizer};
+
+/// Parameters that one thread takes at a time. No number depends on it.
+const CHUNK: usize = 1 << 16;
 
 /// Moments and the number of steps taken.
 pub(super) struct AdamW {
@@ -32,6 +38,7 @@ impl AdamW {
         parts: &[Part],
         parameters: &mut [f32],
         gradient: &[f32],
+        workers: &Workers,
     ) -> Result<Norms, f64> {
         let Optimizer { learning_rate, beta1, beta2, epsilon, weight_decay, clip_norm } = *optimizer;
         let norm = norm(gradient);
@@ -42,21 +49,29 @@ impl AdamW {
         let scale = if norm > clip_norm { clip_norm / norm } else { 1.0 };
         let correct1 = 1.0 / (1.0 - libm::pow(beta1, self.steps as f64));
         let correct2 = 1.0 / (1.0 - libm::pow(beta2, self.steps as f64));
-        let mut finite = true;
-        for part in parts {
-            let decay = if part.shape.len() == 1 { 0.0 } else { weight_decay };
-            for i in part.range.clone() {
-                let g = f64::from(gradient[i]) * scale;
-                let m = beta1 * f64::from(self.first[i]) + (1.0 - beta1) * g;
-                let v = beta2 * f64::from(self.second[i]) + (1.0 - beta2) * g * g;
-                let parameter = f64::from(parameters[i]);
-                let step = m * correct1 / ((v * correct2).sqrt() + epsilon) + decay * parameter;
-                parameters[i] = (parameter - learning_rate * step) as f32;
-                finite &= parameters[i].is_finite();
-                (self.first[i], self.second[i]) = (m as f32, v as f32);
+        let state = parameters.chunks_mut(CHUNK).zip(self.first.chunks_mut(CHUNK)).zip(self.second.chunks_mut(CHUNK));
+        let chunks: Vec<_> = state.map(Mutex::new).collect();
+        let finite = workers.map(chunks.len(), |chunk| {
+            let ((parameters, first), second) = &mut *chunks[chunk].lock().expect("no thread panicked");
+            let start = chunk * CHUNK;
+            let mut finite = true;
+            for part in parts.iter().filter(|part| part.range.start < start + CHUNK && start < part.range.end) {
+                let decay = if part.shape.len() == 1 { 0.0 } else { weight_decay };
+                for at in part.range.start.max(start)..part.range.end.min(start + CHUNK) {
+                    let i = at - start;
+                    let g = f64::from(gradient[at]) * scale;
+                    let m = beta1 * f64::from(first[i]) + (1.0 - beta1) * g;
+                    let v = beta2 * f64::from(second[i]) + (1.0 - beta2) * g * g;
+                    let parameter = f64::from(parameters[i]);
+                    let step = m * correct1 / ((v * correct2).sqrt() + epsilon) + decay * parameter;
+                    parameters[i] = (parameter - learning_rate * step) as f32;
+                    finite &= parameters[i].is_finite();
+                    (first[i], second[i]) = (m as f32, v as f32);
+                }
             }
-        }
-        if finite { Ok(Norms { gradient: norm }) } else { Err(norm) }
+            finite
+        });
+        if finite.into_iter().all(|finite| finite) { Ok(Norms { gradient: norm }) } else { Err(norm) }
     }
 }
 
@@ -75,7 +90,9 @@ mod tests {
         let step = |learning_rate: f64, gradient: f32| {
             let optimizer =
                 Optimizer { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0, clip_norm: 1.0 };
-            AdamW::new(1).step(&optimizer, &parts, &mut [0.5], &[gradient]).map(|norms| norms.gradient)
+            AdamW::new(1)
+                .step(&optimizer, &parts, &mut [0.5], &[gradient], &Workers::new(1))
+                .map(|norms| norms.gradient)
         };
         assert_eq!(step(0.1, 2.0), Ok(2.0));
         assert_eq!(step(1e300, 2.0), Err(2.0));

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
 use super::ops::{self, Packs, rms_norm, swiglu};
 use super::weights::{Shape, Weights};
+use super::workers::Workers;
 
 /// Tensors of one layer: norm, qkv, output, norm, gate and up, down.
 const LAYER: usize = 6;
@@ -24,7 +25,7 @@ struct Parameter {
 }
 
 impl Decoder {
-    pub(super) fn new(weights: &Weights, device: &Device) -> Self {
+    pub(super) fn new(weights: &Weights, device: &Device, workers: &Workers) -> Self {
         let shape = weights.shape().clone();
         let (width, kv) = (shape.width, shape.kv_heads * shape.head());
         let mut sizes = vec![[shape.vocab, width]];
@@ -33,15 +34,16 @@ impl Decoder {
             sizes.extend(attention.into_iter().chain([[1, width], [2 * shape.ffn, width], [width, shape.ffn]]));
         }
         sizes.push([1, width]);
+        sizes.extend(weights.value_head.then_some([1, width]));
         let mut rest = weights.values();
-        let mut take = |[rows, columns]: [usize; 2], multiplied: bool| {
-            let (head, tail) = rest.split_at(rows * columns);
-            rest = tail;
-            let packs = (multiplied && *device == Device::flex()).then(|| Arc::new(Packs::new(head, [rows, columns])));
-            Parameter { tensor: Tensor::from_data(TensorData::new(head.to_vec(), [rows, columns]), device), packs }
-        };
-        let tensors = sizes.into_iter().map(|size| take(size, size[0] > 1)).collect();
-        let value_head = weights.value_head.then(|| take([1, width], true));
+        let parameters: Vec<_> = sizes.iter().map(|[rows, columns]| rest.split_off(..rows * columns)).collect();
+        let multiplied = |number: usize| sizes[number][0] > 1 || (weights.value_head && number + 1 == sizes.len());
+        let mut tensors = workers.map(sizes.len(), |number| {
+            let (values, size) = (parameters[number].expect("the sizes are those of the weights"), sizes[number]);
+            let packs = (multiplied(number) && *device == Device::flex()).then(|| Arc::new(Packs::new(values, size)));
+            Parameter { tensor: Tensor::from_data(TensorData::new(values.to_vec(), size), device), packs }
+        });
+        let value_head = if weights.value_head { tensors.pop() } else { None };
         Self { shape, tensors, value_head }
     }
 

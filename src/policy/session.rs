@@ -15,6 +15,7 @@ use super::{Completion, Request, Sampling, Session};
 const SHARD: usize = 16;
 
 /// What one episode has read.
+#[derive(Clone)]
 struct Context {
     /// For each layer, for each kv head.
     pasts: Vec<Vec<Past>>,
@@ -51,11 +52,11 @@ impl Session for Contexts<'_> {
         let mut contexts: Vec<Option<&mut Context>> = self.episodes.iter_mut().map(Some).collect();
         let row = |request| row(request, contexts[request.episode].take().expect("one request an episode"));
         let mut rows: Vec<Row<'_>> = requests.iter().map(row).collect();
-        let size = rows.len().div_ceil(self.policy.workers.count()).clamp(1, SHARD);
-        let shards: Vec<_> = rows.chunks_mut(size).map(Mutex::new).collect();
-        self.policy.workers.map(shards.len(), |i| {
-            decode(self.policy, &self.sampling, &mut shards[i].lock().expect("no thread panicked"));
-        });
+        let (policy, sampling) = (self.policy, &self.sampling);
+        let alike = |a: &Row<'_>, b: &Row<'_>| a.is_fresh() && b.is_fresh() && a.feed == b.feed;
+        let mut groups: Vec<_> = rows.chunk_by_mut(alike).filter(|rows| rows.len() > 1 && rows[0].is_fresh()).collect();
+        sharded(policy, &mut groups, |groups| read_once(policy, sampling, groups));
+        sharded(policy, &mut rows, |rows| decode(policy, sampling, rows));
         rows.into_iter().map(|row| row.completion).collect()
     }
 }
@@ -68,6 +69,35 @@ fn row<'a>(request: &'a Request<'a>, context: &'a mut Context) -> Row<'a> {
     context.tokens.truncate(known);
     context.pasts.iter_mut().flatten().for_each(|past| past.truncate(known));
     Row { request, context, feed: request.prompt[known..].to_vec(), completion: Completion::default() }
+}
+
+impl Row<'_> {
+    /// Whether its context knows nothing yet, and there is more to read than the last token.
+    fn is_fresh(&self) -> bool {
+        self.context.tokens.is_empty() && self.feed.len() > 1
+    }
+}
+
+/// `work` on parts of `rows`, on all threads.
+fn sharded<T: Send>(policy: &Transformer, rows: &mut [T], work: impl Fn(&mut [T]) + Sync) {
+    let size = rows.len().div_ceil(policy.workers.count()).clamp(1, SHARD);
+    let shards: Vec<_> = rows.chunks_mut(size).map(Mutex::new).collect();
+    policy.workers.map(shards.len(), |i| work(&mut shards[i].lock().expect("no thread panicked")));
+}
+
+/// Of fresh rows that stand side by side with one prompt (the members of a group), the first reads it up to its last
+/// token, and the others take over what it knows.
+fn read_once(policy: &Transformer, sampling: &Sampling, groups: &mut [&mut [Row<'_>]]) {
+    let lasts: Vec<_> = groups.iter_mut().map(|rows| rows[0].feed.pop()).collect();
+    last_logits(policy, sampling, &mut groups.iter_mut().map(|rows| &mut rows[0]).collect::<Vec<_>>());
+    for (rows, last) in groups.iter_mut().zip(lasts) {
+        let (first, others) = rows.split_first_mut().expect("a group has rows");
+        first.feed = last.into_iter().collect();
+        for row in others {
+            row.context.clone_from(first.context);
+            row.feed.clone_from(&first.feed);
+        }
+    }
 }
 
 /// Samples until every row has its stop token or its limit; rows that are done leave the batch.

@@ -5,7 +5,8 @@
 //! scoring computes. A gradient is the sum over shards in their order of what each gives alone: it depends on the
 //! shards, but not on the number of threads, nor on how shards are spread over calls.
 //!
-//! Rows stand packed one behind the other, without padding.
+//! Rows stand packed one behind the other, without padding, and what the rows of one pass begin with stands there once:
+//! of a group, the prompt.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -49,12 +50,12 @@ impl Transformer {
     /// A policy with these weights, on `device` (from [`super::device`]), with so many threads.
     #[must_use]
     pub fn new(weights: Weights, device: Device, threads: usize) -> Self {
-        let shape = weights.shape();
+        let (shape, workers) = (weights.shape(), Workers::new(threads));
         Self {
             optimizer: AdamW::new(weights.values().len()),
             pending: None,
-            decoder: Decoder::new(&weights, &device),
-            workers: Workers::new(threads),
+            decoder: Decoder::new(&weights, &device, &workers),
+            workers,
             rotary: Mutex::new(Arc::new(Rotary::new(shape.head(), shape.rope_theta, 1024))),
             speaks: true,
             weights,
@@ -92,21 +93,23 @@ impl Transformer {
     /// A line of numbers for every response token of `rows`: (logp, entropy, lse) where this speaks, then the value
     /// where there is a value head. None if there are no tokens.
     fn forward(&self, decoder: &Decoder, rows: &[Row<'_>], temperature: f64) -> Option<Tensor<2>> {
-        let (mut tokens, mut spans, mut at, mut targets) = (vec![], vec![], vec![], vec![]);
+        let trunk = shared(rows);
+        let mut tokens = rows.first().map_or_else(Vec::new, |row| row.tokens[..trunk].to_vec());
+        let (mut spans, mut at, mut targets) = (vec![], vec![], vec![]);
         for row in rows {
             let start = tokens.len();
             for t in row.responses.iter().cloned().flatten() {
-                at.push((start + t - 1) as u32);
+                at.push(if t <= trunk { t - 1 } else { start + t - 1 - trunk } as u32);
                 targets.push(row.tokens[t]);
             }
-            tokens.extend_from_slice(row.tokens);
+            tokens.extend_from_slice(&row.tokens[trunk..]);
             spans.push(start..tokens.len());
         }
         if targets.is_empty() {
             return None;
         }
-        let longest = spans.iter().map(Range::len).max().unwrap_or(0);
-        let packed = Packed { heads: self.heads(), rotary: self.rotary(longest), spans: spans.into() };
+        let longest = rows.iter().map(|row| row.tokens.len()).max().unwrap_or(0);
+        let packed = Packed { heads: self.heads(), rotary: self.rotary(longest), trunk, spans: spans.into() };
         let hidden = decoder.hidden(&tokens, |_, qkv| attention(qkv, packed.clone()));
         let states = select(hidden, &at);
         let values = decoder.values(states.clone());
@@ -171,6 +174,14 @@ impl Transformer {
         let gradients = (out * derivatives).sum().backward();
         (scores, Some(leaves.gradient(&gradients)))
     }
+}
+
+/// How many tokens all rows begin with alike.
+fn shared(rows: &[Row<'_>]) -> usize {
+    let Some((first, rest)) = rows.split_first() else { return 0 };
+    rest.iter().fold(first.tokens.len(), |shared, row| {
+        row.tokens.iter().zip(&first.tokens[..shared]).take_while(|(a, b)| a == b).count()
+    })
 }
 
 /// (logp, entropy, lse) of each target from the hidden state before it, `[targets, 3]`.
@@ -252,8 +263,9 @@ impl Learner for Transformer {
     fn step(&mut self, optimizer: &Optimizer) -> Result<Norms, f64> {
         let gradient = self.pending.take().unwrap_or_else(|| vec![0.0; self.weights.values().len()]);
         let parts = self.weights.parts();
-        let norms = self.optimizer.step(optimizer, &parts, &mut self.weights.values, &gradient)?;
-        self.decoder = Decoder::new(&self.weights, &self.device);
+        let values = &mut self.weights.values;
+        let norms = self.optimizer.step(optimizer, &parts, values, &gradient, &self.workers)?;
+        self.decoder = Decoder::new(&self.weights, &self.device, &self.workers);
         Ok(norms)
     }
 
@@ -292,7 +304,7 @@ impl Learner for Transformer {
         let moments = from_safetensors(&parts, ["first.", "second."], true, find(OPTIMIZER)?).map_err(at(OPTIMIZER))?;
         let ([first, second], steps) = moments;
         self.optimizer = AdamW { first, second, steps };
-        self.decoder = Decoder::new(&weights, &self.device);
+        self.decoder = Decoder::new(&weights, &self.device, &self.workers);
         self.weights = weights;
         self.pending = None;
         Ok(())

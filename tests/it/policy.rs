@@ -217,6 +217,50 @@ fn learning_is_the_same_on_any_number_of_threads_and_however_calls_are_split() {
     assert!(one.save() == two.save() && one.save() == split.save());
 }
 
+/// Members of a group: one prompt, which one of them ends with; each goes its own way after it, some together.
+fn group() -> Vec<(Vec<u32>, std::ops::Range<usize>)> {
+    let prompt: Vec<u32> = (0..21).map(|i| 2 + i * 7 % 30).collect();
+    let answers: [&[u32]; 5] = [&[3, 4, 5, 1], &[3, 4, 6], &[], &[9], &[3, 4, 5, 1]];
+    answers.map(|answer| ([&prompt, answer].concat(), 18..prompt.len() + answer.len())).into()
+}
+
+/// What the rows of a shard begin with is read once: no score shows it, and the gradient is the same but for rounding.
+#[test]
+fn a_shared_prompt_is_learnt_from_as_if_it_stood_in_every_row() {
+    let group = group();
+    let rows: Vec<_> =
+        group.iter().map(|(tokens, response)| Row { tokens, responses: std::slice::from_ref(response) }).collect();
+    let alone: Vec<_> = (0..rows.len()).map(|row| row..row + 1).collect();
+    let [mut shared, mut written] = [1, 1].map(|_| transformer(small(), 2));
+    let scores: Vec<Scores> = rows.iter().flat_map(|row| written.score(&[*row], 0.8)).collect();
+    assert_eq!(shared.score(&rows, 0.8), scores);
+    let (a, b) = (gradient(&mut shared, &rows, &[0..5]), gradient(&mut written, &rows, &alone));
+    let scale = b.iter().fold(0.0f32, |m, g| m.max(g.abs()));
+    let worst = a.iter().zip(&b).fold(0.0f32, |m, (a, b)| m.max((a - b).abs()));
+    assert!(worst < 1e-5 * scale, "{worst} of {scale}");
+}
+
+/// Episodes that begin alike read their prompt once, and no completion shows it.
+#[test]
+fn a_shared_prompt_is_sampled_after_as_if_each_had_read_it() {
+    let policy = transformer(small(), 2);
+    let group = group();
+    let request = |episode: usize, prompt: usize| Request {
+        episode,
+        prompt: &group[prompt].0[..21 + usize::from(prompt == 3)],
+        draws: Stream::new("sample", 3, &[episode as u64]),
+        limit: 9,
+        legal: &[],
+        advice: None,
+    };
+    let prompts = [0, 1, 3, 0, 3, 0, 1];
+    let requests: Vec<_> = prompts.iter().enumerate().map(|(episode, &prompt)| request(episode, prompt)).collect();
+    let together = policy.open(&sampling(1.0), 7).generate(&requests);
+    for (request, completion) in requests.iter().zip(together) {
+        assert_eq!(policy.open(&sampling(1.0), 7).generate(std::slice::from_ref(request)), [completion]);
+    }
+}
+
 #[test]
 fn a_value_head_changes_no_score_and_values_see_what_is_before_their_token() {
     let (plain, shared, alone) = (transformer(small(), 1), critic(small(), true), critic(small(), false));

@@ -1,5 +1,6 @@
-//! The derivative of attention, for rows without a past.
+//! The derivative of attention, for whole rows that may begin alike.
 
+use std::iter::once;
 use std::ops::Range;
 
 use super::{
@@ -7,18 +8,27 @@ use super::{
 };
 use crate::vectorised;
 
-/// Derivative of Σ `grad`·o in `qkv`, for rows without a past. Recomputes what [`forward`] computed.
+/// Derivative of Σ `grad`·o in `qkv`, for the rows of [`rows`](super::rows). Recomputes what that computed. Of a shared
+/// token, it is the sum over what the trunk itself and then the rows in their order make of it.
 ///
 /// # Panics
 /// If shapes disagree, or a position has no entry in `rotary`.
 #[must_use]
-pub fn backward(qkv: &[f32], heads: Heads, rotary: &Rotary, spans: &[Range<usize>], grad: &[f32]) -> Vec<f32> {
+pub fn backward(
+    qkv: &[f32],
+    heads: Heads,
+    rotary: &Rotary,
+    trunk: usize,
+    spans: &[Range<usize>],
+    grad: &[f32],
+) -> Vec<f32> {
     let mut dqkv = vec![0.0; qkv.len()];
-    for span in spans {
+    let pieces = once((0, 0..trunk)).chain(spans.iter().map(|span| (trunk, span.clone())));
+    for (before, span) in pieces.filter(|(_, span)| !span.is_empty()) {
         for kv in 0..heads.kv {
             vectorised(
                 #[inline(always)]
-                || backward_head(qkv, heads, rotary, span, kv, grad, &mut dqkv),
+                || backward_head(qkv, heads, rotary, before, &span, kv, grad, &mut dqkv),
             );
         }
     }
@@ -29,6 +39,8 @@ pub fn backward(qkv: &[f32], heads: Heads, rotary: &Rotary, spans: &[Range<usize
 /// derivatives under way.
 struct Backward {
     heads: Heads,
+    /// Tokens before those that ask.
+    before: usize,
     keys: Vec<f32>,
     key_rows: Vec<f32>,
     values: Vec<f32>,
@@ -41,32 +53,38 @@ struct Backward {
     dqueries: Vec<f32>,
 }
 
+/// The derivative of the tokens `span`, which see the first `before` tokens and themselves.
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "a kernel's operands")]
 fn backward_head(
     qkv: &[f32],
     heads: Heads,
     rotary: &Rotary,
+    before: usize,
     span: &Range<usize>,
     kv: usize,
     grad: &[f32],
     dqkv: &mut [f32],
 ) {
     let (padded, group, columns) = (heads.padded(), heads.group(), heads.columns());
+    let tokens = || (0..before).chain(span.clone()).enumerate();
     let (mut keys, mut key_rows, mut values) = (vec![], vec![], vec![]);
-    for (i, token) in qkv.chunks_exact(columns).take(span.end).skip(span.start).enumerate() {
+    for (i, t) in tokens() {
+        let token = &qkv[t * columns..][..columns];
         push_row(&mut key_rows, &token[heads.key(kv)], padded);
         let key = &mut key_rows[i * padded..][..heads.dim];
         rotary.turn(key, i, false);
         push_blocked(&mut keys, i, key);
         push_blocked(&mut values, i, &token[heads.value(kv)]);
     }
-    let queries = rotated_queries(qkv, heads, rotary, span, kv, 0);
+    let queries = rotated_queries(qkv, heads, rotary, span, kv, before);
     let count = span.len() * group;
     let mut grads = Vec::with_capacity(queries.len());
     (0..count).for_each(|at| push_row(&mut grads, &grad[output(heads, span.start, kv, at)], padded));
-    let scores = 4 * span.len().next_multiple_of(LANES);
+    let scores = 4 * (before + span.len()).next_multiple_of(LANES);
     let mut work = Backward {
         heads,
+        before,
         keys,
         values,
         queries,
@@ -88,26 +106,34 @@ fn backward_head(
         }
         at += step;
     }
-    for i in 0..span.len() {
-        let token = &mut dqkv[(span.start + i) * columns..][..columns];
-        token[heads.value(kv)].copy_from_slice(&work.dvalues[i * padded..][..heads.dim]);
-        token[heads.key(kv)].copy_from_slice(&work.dkeys[i * padded..][..heads.dim]);
-        rotary.turn(&mut token[heads.key(kv)], i, true);
+    for (i, t) in tokens() {
+        let token = &mut dqkv[t * columns..][..columns];
+        add(&mut token[heads.value(kv)], &work.dvalues[i * padded..]);
+        let key = &mut work.dkeys[i * padded..][..heads.dim];
+        rotary.turn(key, i, true);
+        add(&mut token[heads.key(kv)], key);
+    }
+    for (i, t) in span.clone().enumerate() {
         for g in 0..group {
-            let head = &mut token[(kv * group + g) * heads.dim..][..heads.dim];
+            let head = &mut dqkv[t * columns + (kv * group + g) * heads.dim..][..heads.dim];
             for (to, from) in head.iter_mut().zip(&work.dqueries[(i * group + g) * padded..]) {
                 *to = from * heads.scale();
             }
-            rotary.turn(head, i, true);
+            rotary.turn(head, before + i, true);
         }
     }
+}
+
+#[inline(always)]
+fn add(to: &mut [f32], from: &[f32]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
 }
 
 impl Backward {
     #[inline(always)]
     fn queries<const Q: usize>(&mut self, at: usize) {
         let (padded, dim) = (self.heads.padded(), self.heads.dim);
-        let lens: [usize; Q] = std::array::from_fn(|q| (at + q) / self.heads.group() + 1);
+        let lens: [usize; Q] = std::array::from_fn(|q| self.before + (at + q) / self.heads.group() + 1);
         let (len, stride) = (lens[Q - 1], lens[Q - 1].next_multiple_of(LANES));
         let (queries, grads) = (&self.queries[at * padded..], &self.grads[at * padded..]);
         products::<Q>(queries, padded, dim, &self.keys, stride, &mut self.weights);

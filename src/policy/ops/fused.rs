@@ -10,17 +10,19 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
-use starpo_kernels::attention::{self as attention_kernel, Heads, Past, Rotary};
+use starpo_kernels::attention::{self as attention_kernel, Heads, Rotary};
 use starpo_kernels::linear::{self as linear_kernel, Panels};
 use starpo_kernels::{rms_norm as rms_norm_kernel, swiglu as swiglu_kernel};
 
 use super::{Values, matrix, tensor};
 
-/// Rows of ragged length, one behind the other, and what attention must know of them.
+/// Rows of ragged length that begin alike, and what attention must know of them: the first `trunk` tokens, which all of
+/// them share, then one behind the other what each goes on with.
 #[derive(Clone, Debug)]
 pub(in crate::policy) struct Packed {
     pub(in crate::policy) heads: Heads,
     pub(in crate::policy) rotary: Arc<Rotary>,
+    pub(in crate::policy) trunk: usize,
     pub(in crate::policy) spans: Arc<[Range<usize>]>,
 }
 
@@ -97,17 +99,16 @@ pub(super) trait Fused: Backend {
 
     fn packed_attention(qkv: FloatTensor<Self>, packed: Packed) -> FloatTensor<Self> {
         let ([rows, _], device) = (matrix(&qkv), qkv.device());
-        let Packed { heads, rotary, spans } = packed;
-        let mut pasts = vec![vec![Past::default(); heads.kv]; spans.len()];
-        let mut pasts: Vec<&mut [Past]> = pasts.iter_mut().map(Vec::as_mut_slice).collect();
-        let y = attention_kernel::forward(&Values::of::<Self>(qkv), heads, &rotary, &spans, &mut pasts);
+        let Packed { heads, rotary, trunk, spans } = packed;
+        let y = attention_kernel::rows(&Values::of::<Self>(qkv), heads, &rotary, trunk, &spans);
         tensor::<Self, 2>(y, [rows, heads.query * heads.dim], &device)
     }
 
     fn packed_attention_backward(qkv: FloatTensor<Self>, grad: FloatTensor<Self>, packed: Packed) -> FloatTensor<Self> {
         let (shape, device) = (matrix(&qkv), qkv.device());
         let (qkv, grad) = (Values::of::<Self>(qkv), Values::of::<Self>(grad));
-        let dqkv = attention_kernel::backward(&qkv, packed.heads, &packed.rotary, &packed.spans, &grad);
+        let Packed { heads, rotary, trunk, spans } = packed;
+        let dqkv = attention_kernel::backward(&qkv, heads, &rotary, trunk, &spans, &grad);
         tensor::<Self, 2>(dqkv, shape, &device)
     }
 }

@@ -1,0 +1,293 @@
+//! The engine against PyTorch and transformers: the same weights, prompts and numbers of tokens, f32, two threads, in
+//! turns within one run. Prints medians, ratios, and the share of the machine's measured FMA peak.
+//!
+//! ```text
+//! cargo bench --bench engine                                   # ours alone
+//! PEER_PYTHON=venv/bin/python cargo bench --bench engine       # beside a Python with torch and transformers
+//! cargo bench --bench engine -- small decode                   # works whose name has all of these words
+//! ```
+//! Operations are counted as 2 a weight of a product and token, 4·context·width a layer and token for attention, and
+//! three times that in training.
+#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a benchmark reads the clock and prints")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use starpo::policy::{
+    self, Cotangent, Learner, Optimizer, Policy, Request, Row, Sampling, Session, Shape, Transformer, Weights,
+};
+use starpo::rng::Stream;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const THREADS: usize = 2;
+const MEASURED: usize = 5;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Decode,
+    Prefill,
+    Train,
+}
+
+struct Work {
+    name: &'static str,
+    shape: Shape,
+    kind: Kind,
+    rows: usize,
+    length: usize,
+    /// Tokens a row that are decoded.
+    steps: usize,
+    /// What this project sets out to reach: times the peer, and share of the peak.
+    goal: (f64, f64),
+}
+
+fn works() -> Vec<Work> {
+    let small =
+        Shape { vocab: 2048, width: 256, layers: 4, heads: 4, kv_heads: 2, ffn: 768, rope_theta: 1e4, norm_eps: 1e-5 };
+    let smol = Shape {
+        vocab: 49152,
+        width: 576,
+        layers: 30,
+        heads: 9,
+        kv_heads: 3,
+        ffn: 1536,
+        rope_theta: 1e5,
+        norm_eps: 1e-5,
+    };
+    let work = |name, shape: &Shape, kind, [rows, length, steps]: [usize; 3], goal| Work {
+        name,
+        shape: shape.clone(),
+        kind,
+        rows,
+        length,
+        steps,
+        goal,
+    };
+    vec![
+        work("small-256 decode, 64 rows, 256 cached", &small, Kind::Decode, [64, 256, 32], (6.0, 0.40)),
+        work("small-256 training step, 16 × 256", &small, Kind::Train, [16, 256, 0], (1.2, 0.60)),
+        work("SmolLM2-135M decode, 16 rows, 512 cached", &smol, Kind::Decode, [16, 512, 8], (4.5, 0.45)),
+        work("SmolLM2-135M prefill, 4 × 512, last logits", &smol, Kind::Prefill, [4, 512, 0], (1.2, 0.70)),
+        work("SmolLM2-135M training step, 4 × 512", &smol, Kind::Train, [4, 512, 0], (1.45, 0.65)),
+    ]
+}
+
+impl Work {
+    fn prompt(&self, row: usize) -> Vec<u32> {
+        (0..self.length).map(|i| ((7 * i + 13 * row) % self.shape.vocab) as u32).collect()
+    }
+
+    /// Tokens of one measurement.
+    fn tokens(&self) -> usize {
+        self.rows * if self.kind == Kind::Decode { self.steps } else { self.length }
+    }
+
+    fn operations(&self) -> f64 {
+        let Shape { vocab, width, layers, ffn, .. } = self.shape;
+        let kv = self.shape.kv_heads * self.shape.head();
+        let layer = width * (2 * width + 2 * kv) + 3 * width * ffn;
+        let tokens = self.tokens() as f64;
+        let (context, heads, times) = match self.kind {
+            Kind::Decode => (self.length as f64 + (self.steps - 1) as f64 / 2.0, tokens, 1.0),
+            Kind::Prefill => ((self.length + 1) as f64 / 2.0, self.rows as f64, 1.0),
+            Kind::Train => ((self.length + 1) as f64 / 2.0, tokens, 3.0),
+        };
+        let products = 2.0 * ((layers * layer) as f64 * tokens + (vocab * width) as f64 * heads);
+        times * (products + 4.0 * context * width as f64 * layers as f64 * tokens)
+    }
+}
+
+/// Seconds of each measurement of ours; the first call warms up.
+struct Ours {
+    policy: Transformer,
+}
+
+impl Ours {
+    fn prefill(&self, work: &Work) -> f64 {
+        let sampling = Sampling { temperature: 1.0, top_k: None, top_p: 1.0, stop: vec![] };
+        let mut session = self.policy.open(&sampling, work.rows);
+        decode(session.as_mut(), work, 1)
+    }
+
+    fn train(&mut self, work: &Work) -> f64 {
+        let tokens: Vec<Vec<u32>> = (0..work.rows).map(|row| work.prompt(row)).collect();
+        let response = 1..work.length;
+        let row = |tokens| Row { tokens, responses: std::slice::from_ref(&response) };
+        let rows: Vec<_> = tokens.iter().map(|tokens| row(tokens)).collect();
+        let size = work.rows / 4;
+        let shards: Vec<_> = (0..4).map(|i| size * i..size * (i + 1)).collect();
+        let scale = -1.0 / (work.rows * (work.length - 1)) as f32;
+        let start = Instant::now();
+        self.policy.gradient(&rows, &shards, 1.0, &|_, scores| Cotangent {
+            logprobs: vec![scale; scores.logprobs.len()],
+            entropies: vec![0.0; scores.logprobs.len()],
+            values: Vec::new(),
+        });
+        let adam = Optimizer {
+            learning_rate: 1e-6,
+            beta1: 0.9,
+            beta2: 0.95,
+            epsilon: 1e-8,
+            weight_decay: 0.01,
+            clip_norm: 1.0,
+        };
+        self.policy.step(&adam).expect("a finite gradient");
+        start.elapsed().as_secs_f64()
+    }
+}
+
+/// Samples `limit` tokens a row after the prompts, of which only what the session does not know is read.
+fn decode(session: &mut dyn Session, work: &Work, limit: usize) -> f64 {
+    let prompts: Vec<Vec<u32>> = (0..work.rows).map(|row| work.prompt(row)).collect();
+    let draws = |row: usize| Stream::new("bench", 1, &[row as u64]);
+    let request =
+        |(episode, prompt)| Request { episode, prompt, draws: draws(episode), limit, legal: &[], advice: None };
+    let requests: Vec<_> = prompts.iter().map(Vec::as_slice).enumerate().map(request).collect();
+    let start = Instant::now();
+    let completions = session.generate(&requests);
+    let seconds = start.elapsed().as_secs_f64();
+    assert!(completions.iter().all(|completion| completion.tokens.len() == limit), "no token ends a response");
+    seconds
+}
+
+/// A Python process that measures when it is asked to.
+struct Peer {
+    process: Child,
+    answers: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Peer {
+    fn start(python: &str, folder: &Path, work: &Work) -> Self {
+        let kind = match work.kind {
+            Kind::Decode => "decode",
+            Kind::Prefill => "prefill",
+            Kind::Train => "train",
+        };
+        let sizes = [work.rows, work.length, work.steps].map(|n| n.to_string());
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peer/engine.py");
+        let mut command = Command::new(python);
+        command.arg(script).arg(folder).arg(kind).args(sizes).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("PEER_PYTHON is a Python");
+        let mut answers = BufReader::new(process.stdout.take().expect("piped")).lines();
+        answers.next().expect("the peer says that it is ready").expect("text");
+        Self { process, answers }
+    }
+
+    fn measure(&mut self) -> f64 {
+        let stdin = self.process.stdin.as_mut().expect("piped");
+        writeln!(stdin).and_then(|()| stdin.flush()).expect("the peer listens");
+        let answer = self.answers.next().expect("the peer answers").expect("text");
+        answer.parse().expect("seconds")
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Its work is done; what it answers no longer matters.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+/// FMA operations a second of two threads, ten independent registers each.
+fn peak() -> f64 {
+    const ROUNDS: usize = 20_000_000;
+    #[inline(always)]
+    fn chains() -> f32 {
+        let mut sums = [[1.0f32; 8]; 10];
+        let (a, b) = (std::hint::black_box(0.999_999), std::hint::black_box(1e-7));
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                for lane in sum {
+                    *lane = lane.mul_add(a, b);
+                }
+            }
+        }
+        sums.iter().flatten().sum()
+    }
+    let one = || {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(v3) = pulp::x86::V3::try_new() {
+            return std::hint::black_box(pulp::Simd::vectorize(
+                v3,
+                #[inline(always)]
+                || chains(),
+            ));
+        }
+        std::hint::black_box(chains())
+    };
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        (0..THREADS).for_each(|_| {
+            scope.spawn(one);
+        });
+    });
+    (THREADS * ROUNDS * 10 * 8 * 2) as f64 / start.elapsed().as_secs_f64()
+}
+
+fn measure(work: &Work, python: Option<&str>) {
+    let folder = std::env::temp_dir().join(format!("starpo-bench-{}", std::process::id()));
+    let weights = Weights::random(work.shape.clone(), 0.02, 1).expect("the sizes fit");
+    let mut peer = python.map(|python| {
+        policy::write_folder(&folder, &weights, "{}").expect("a temporary folder");
+        let peer = Peer::start(python, &folder, work);
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        peer
+    });
+    let mut ours = Ours { policy: Transformer::new(weights, policy::device("cpu").expect("a CPU"), THREADS) };
+    let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+    let mut alternate = |once: &mut dyn FnMut() -> f64| {
+        for round in 0..=MEASURED {
+            let (a, b) = (once(), peer.as_mut().map(Peer::measure));
+            if round > 0 {
+                mine.push(a);
+                theirs.extend(b);
+            }
+        }
+    };
+    match work.kind {
+        Kind::Decode => {
+            let sampling = Sampling { temperature: 1.0, top_k: None, top_p: 1.0, stop: vec![] };
+            let mut session = ours.policy.open(&sampling, work.rows);
+            alternate(&mut || decode(session.as_mut(), work, work.steps));
+        }
+        Kind::Prefill => alternate(&mut || ours.prefill(work)),
+        Kind::Train => alternate(&mut || ours.train(work)),
+    }
+    let (mine, peak) = (median(mine), peak());
+    let rate = work.tokens() as f64 / mine;
+    let share = 100.0 * work.operations() / mine / peak;
+    let (peer, ratio) = match theirs.is_empty() {
+        true => ("–".to_owned(), "–".to_owned()),
+        false => {
+            let theirs = median(theirs);
+            (format!("{:.0}", work.tokens() as f64 / theirs), format!("{:.2}×", theirs / mine))
+        }
+    };
+    let (times, part) = work.goal;
+    println!(
+        "| {} | {rate:.0} | {peer} | {ratio} (goal {times}×) | {share:.0} % of {:.0} GFLOP/s (goal {:.0} %) |",
+        work.name,
+        peak / 1e9,
+        100.0 * part
+    );
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let python = std::env::var("PEER_PYTHON").ok();
+    println!("| work, f32, {THREADS} threads | ours, tokens/s | PyTorch, tokens/s | ratio | share of the FMA peak |");
+    println!("| --- | --- | --- | --- | --- |");
+    for work in works().iter().filter(|work| words.iter().all(|word| work.name.contains(word.as_str()))) {
+        measure(work, python.as_deref());
+    }
+}
