@@ -52,12 +52,14 @@ pub fn run(disk: &Disk, path: &Path, other: Option<&Path>) -> Result<String, Run
         .into_iter()
         .flatten()
         .map(|run| Arm { name: run.summary.id.chars().take(SHORT).collect(), runs: vec![&run.metrics] });
+    let outcomes = outcomes::outcomes(&run)?;
+    let cells: usize = outcomes.iter().map(|outcome| outcome.groups.len()).sum();
     let chapters = Chapters {
         run: &run,
         other: other.as_ref(),
         arms: arms.collect(),
-        outcomes: outcomes::outcomes(&run)?,
-        episodes: episodes::episodes(&run, episodes::BUDGET)?,
+        outcomes,
+        episodes: episodes::episodes(&run, episodes::BUDGET.saturating_sub(cells * heat::CELL))?,
     };
     Ok(page::run(&chapters))
 }

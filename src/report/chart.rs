@@ -16,6 +16,8 @@ const LEADING: f64 = 12.5;
 /// Characters at a line's end: its name, and its value where both find room.
 const LONGEST: usize = 17;
 
+/// Points of a line: more than its width can tell apart.
+const POINTS: usize = 400;
 /// Of the stylesheet.
 const COLOURS: usize = 8;
 
@@ -149,6 +151,19 @@ impl Series {
     fn end(&self) -> Option<f64> {
         let middle = || self.band.last().map(|(_, low, high)| (low + high) / 2.0);
         self.points.last().map(|(_, value)| *value).or_else(middle).filter(|_| !self.faint)
+    }
+
+    /// Of a very long line the means of neighbours.
+    #[must_use]
+    pub fn thinned(mut self) -> Self {
+        let together = self.points.len().max(self.band.len()).div_ceil(POINTS).max(1);
+        let mean = |values: Vec<f64>| crate::stats::mean(&values);
+        let point = |near: &[(f64, f64)]| (near[0].0, mean(near.iter().map(|point| point.1).collect()));
+        let edge = |near: &[(f64, f64, f64)], of: fn(&(f64, f64, f64)) -> f64| mean(near.iter().map(of).collect());
+        let band = |near: &[(f64, f64, f64)]| (near[0].0, edge(near, |edges| edges.1), edge(near, |edges| edges.2));
+        self.points = self.points.chunks(together).map(point).collect();
+        self.band = self.band.chunks(together).map(band).collect();
+        self
     }
 
     /// A long uneven line as it is, behind the mean of each step and its neighbours.

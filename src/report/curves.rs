@@ -159,7 +159,7 @@ pub fn phases(timings: &[Value]) -> Option<Chart> {
             band.push((line["step"].as_f64().unwrap_or(0.0), *below, high));
             *below = high;
         }
-        series.push(Series { name: name.to_owned(), colour, band, ..Series::default() });
+        series.push(Series { name: name.to_owned(), colour, band, ..Series::default() }.thinned());
     }
     chart("Time", "seconds a step by phase", Plain, series)
 }
@@ -227,7 +227,7 @@ impl Arm<'_> {
         };
         let recorded = self.runs.iter().map(|run| run.len()).max().unwrap_or(0);
         let dots = points.len() <= 40 && 2 * points.len() < recorded;
-        Series { name, colour, points, band, dots, faint: false }.smoothed()
+        Series { name, colour, points, band, dots, faint: false }.thinned().smoothed()
     }
 }
 

@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::outcomes::Outcome;
 use super::scale::number;
 
+/// Bytes that a cell takes in a page, about.
+pub const CELL: usize = 24;
 /// Shades of a score.
 const LEVELS: usize = 6;
 

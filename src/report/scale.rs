@@ -89,7 +89,7 @@ fn exponent(value: f64) -> i32 {
     format!("{value:e}").split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0)
 }
 
-/// A number to three digits: `0.123`, `12.3`, `1 230`, `1.2e-5`.
+/// A number to three digits: `0.123`, `12.3`, `1230`, `1.2e-5`.
 #[must_use]
 pub fn number(value: f64) -> String {
     let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
@@ -136,9 +136,9 @@ mod tests {
         assert_eq!(labels(&[0.12, 0.71], Unit::Share), "0 % 20 % 40 % 60 % 80 %");
         assert_eq!(labels(&[-0.31, -0.29], Unit::Plain), "−0.310 −0.305 −0.300 −0.295 −0.290");
         assert_eq!(labels(&[5.0, 5.0], Unit::Plain), "0 1 2 3 4 5");
-        assert_eq!(labels(&[0.0, 0.0], Unit::Plain), "0.0 0.5 1.0");
-        assert_eq!(labels(&[3e-7, 1e-6], Unit::Plain), "0 5e−7 1e−6");
-        assert_eq!(labels(&[], Unit::Plain), "0.0 0.5 1.0");
+        assert_eq!(labels(&[0.0, 0.0], Unit::Plain), "0.0 0.2 0.4 0.6 0.8 1.0");
+        assert_eq!(labels(&[3e-7, 1e-6], Unit::Plain), "0 2e−7 4e−7 6e−7 8e−7 1e−6");
+        assert_eq!(labels(&[], Unit::Plain), "0.0 0.2 0.4 0.6 0.8 1.0");
         let steps = Axis::tight([1.0, 120.0].into_iter(), 5);
         assert_eq!(steps.ticks, [20.0, 40.0, 60.0, 80.0, 100.0, 120.0]);
         assert_eq!((steps.place(1.0), steps.place(120.0)), (0.0, 1.0));
