@@ -9,7 +9,9 @@
 //! `configs/` and `experiments/`. Documents that are not there are the binary's own. Mistakes come back as
 //! [`Diagnostics`](crate::config::Diagnostics): all of them, rendered by the caller.
 
+mod cells;
 mod critic;
+mod differences;
 mod embedded;
 mod explain;
 mod gradients;
@@ -19,7 +21,9 @@ mod outside;
 mod resolve;
 mod rules;
 
+pub use cells::{CellRun, Cells, sweep, sweep_exists, unknown_sweep};
 pub use critic::{CriticConfig, NoCritic, OwnCritic, SharedCritic};
+pub use differences::{Difference, differences};
 pub use embedded::FILES as EMBEDDED;
 pub use explain::explain;
 pub use gradients::{Buckets, Edges, GradientsConfig, Quantiles};

@@ -40,4 +40,6 @@ pub mod evaluate;
 pub mod stage;
 pub mod warm_start;
 pub mod train;
+pub mod sweep;
+pub mod report;
 pub mod cli;

@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use crate::advantage::AdvantageConfig;
 use crate::batch::Batch;
+use crate::chat::Mask;
+use crate::experiment::ResolvedConfig;
 use crate::filter::{FilterConfig, Outcome};
 use crate::objective::{ObjectiveConfig, Terms, Tokens};
 use crate::record::episode::{self, EpisodeRecord, ReadError, TurnRecord};
@@ -113,6 +115,14 @@ pub enum ReplayError {
 /// # Errors
 /// What the file lacks or gets wrong.
 pub fn replay(text: &str, rules: &Rules<'_>) -> Result<Replay, ReplayError> {
+    replay_at(text, rules, rules.reward.kl.start())
+}
+
+/// As [`replay`], where `kl_coef` weighs the KL in the reward: the coefficient that an adaptive one had come to.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_at(text: &str, rules: &Rules<'_>, kl_coef: f64) -> Result<Replay, ReplayError> {
     let records = episode::by_group(episode::read(text)?)?;
     let groups: Vec<Group> = records.iter().map(|members| episode::group(members)).collect();
     let smallest = groups.iter().map(|group| group.members.len()).min().unwrap_or(usize::MAX);
@@ -133,7 +143,7 @@ pub fn replay(text: &str, rules: &Rules<'_>) -> Result<Replay, ReplayError> {
         return Err(ReplayError::Rule(lack));
     }
     let kept_scores: Vec<&[f64]> = outcome.kept.iter().map(|index| &scores[*index][..]).collect();
-    let rewards = rules.reward.rewards(&kept, &kept_scores, rules.reward.kl.start());
+    let rewards = rules.reward.rewards(&kept, &kept_scores, kl_coef);
     let credits = rules.advantage.estimate(&rewards, groups.len());
     let batch = Batch::new(&kept, &credits);
     let weights = rules.objective.aggregate.weights(&batch.counts(0..batch.rows.len()));
@@ -148,6 +158,32 @@ pub fn replay(text: &str, rules: &Rules<'_>) -> Result<Replay, ReplayError> {
         rows: row_replays(&batch, &rewards, &weights),
         loss: loss(rules.objective, &batch, &weights, &recorded)?,
     })
+}
+
+/// Why recorded episodes cannot tell what a run of this config made of them, if they cannot, and what may help.
+#[must_use]
+pub fn obstacle(config: &ResolvedConfig) -> Option<(String, &'static str)> {
+    if config.rollout.mask != Mask::Sampled {
+        let message = format!("rollout.mask \"{}\" cannot be replayed", config.rollout.mask.name());
+        return Some((message, "episodes are recorded with the tokens that were sampled alone"));
+    }
+    (config.filter.rounds() > 1).then(|| {
+        let message = "filter.empty \"refill\" filters each round on its own, and a file does not part them";
+        (message.to_owned(), "take filter.empty=skip, which filters all groups of the file at once")
+    })
+}
+
+impl<'a> Rules<'a> {
+    /// Those of a run.
+    #[must_use]
+    pub fn of(config: &'a ResolvedConfig) -> Self {
+        Self {
+            filter: &config.filter,
+            reward: &config.reward,
+            advantage: &config.advantage,
+            objective: &config.objective,
+        }
+    }
 }
 
 impl Replay {

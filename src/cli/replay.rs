@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{CliError, Common, root, say};
-use crate::chat::Mask;
 use crate::config::tree::spots;
 use crate::experiment::{self, FIELDS, Resolved};
 use crate::record::{Disk, reader};
-use crate::replay::{Rules, replay};
+use crate::replay::{Rules, obstacle, replay};
 
 /// Episodes and rules.
 #[derive(Clone, Debug, Args)]
@@ -32,14 +31,8 @@ impl Replay {
             reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
         let config = &resolved.config;
         check(&resolved)?;
-        let rules = Rules {
-            filter: &config.filter,
-            reward: &config.reward,
-            advantage: &config.advantage,
-            objective: &config.objective,
-        };
-        let replayed =
-            replay(&text, &rules).map_err(|error| CliError::Input(format!("{}: {error}", self.file.display())))?;
+        let replayed = replay(&text, &Rules::of(config))
+            .map_err(|error| CliError::Input(format!("{}: {error}", self.file.display())))?;
         say(if common.json { replayed.json() } else { replayed.table() }.trim_end());
         Ok(())
     }
@@ -59,16 +52,8 @@ fn check(resolved: &Resolved) -> Result<(), CliError> {
         let help = "replay reads reward, filter, advantage and objective; the rest is as it was recorded";
         return usage(format!("`{}` changes nothing in a replay", spot.path), help);
     }
-    if resolved.config.rollout.mask != Mask::Sampled {
-        let message = format!("rollout.mask \"{}\" cannot be replayed", resolved.config.rollout.mask.name());
-        return usage(message, "episodes are recorded with the tokens that were sampled alone");
+    match obstacle(&resolved.config) {
+        Some((message, help)) => usage(message, help),
+        None => Ok(()),
     }
-    if resolved.config.filter.rounds() > 1 {
-        let help = "take filter.empty=skip, which filters all groups of the file at once";
-        return usage(
-            "filter.empty \"refill\" filters each round on its own, and a file does not part them".into(),
-            help,
-        );
-    }
-    Ok(())
 }

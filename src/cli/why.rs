@@ -1,12 +1,10 @@
 //! `starpo why`: what two runs differ in, value by value.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{CliError, Common, root, say};
-use crate::experiment;
+use crate::experiment::{self, Difference, differences};
 use crate::record::{Disk, RunDir, reader};
 
 /// Two runs, or two experiments.
@@ -19,23 +17,11 @@ pub(super) struct Why {
     overrides: Vec<String>,
 }
 
-/// The hashed facts of a run: what stands at a path, by type and value.
-type Facts = BTreeMap<String, String>;
-
-/// A path, and what either side has there.
-type Difference<'f> = (&'f String, Option<&'f String>, Option<&'f String>);
-
 impl Why {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        let facts = |subject: &str| self.facts(subject, common);
-        let (a, b) = (facts(&self.a)?, facts(&self.b)?);
-        let paths: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-        let differences: Vec<Difference<'_>> =
-            paths.into_iter().map(|path| (path, a.get(path), b.get(path))).filter(|(_, a, b)| a != b).collect();
+        let differences = differences(&self.canon(&self.a, common)?, &self.canon(&self.b, common)?);
         if common.json {
-            let one =
-                |(path, a, b): &(&String, Option<&String>, Option<&String>)| json!({"path": path, "a": a, "b": b});
-            say(&differences.iter().map(one).collect::<Value>().to_string());
+            say(&json!(differences).to_string());
         } else if differences.is_empty() {
             say("nothing: they are the same run");
         } else {
@@ -44,25 +30,20 @@ impl Why {
         Ok(())
     }
 
-    /// The lines of a canonical text, by path. Overrides go to the experiments alone.
-    fn facts(&self, subject: &str, common: &Common) -> Result<Facts, CliError> {
-        let canon = if experiment::exists(subject, &root()) {
-            experiment::resolve_with(subject, &self.overrides, &common.outside())?.canon
-        } else {
-            let disk = Disk::default();
-            RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, subject)?).canon()?
-        };
-        let facts = canon.lines().skip(1).filter_map(|line| line.split_once('\t'));
-        Ok(facts.map(|(path, fact)| (path.to_owned(), fact.replace('\t', " "))).collect())
+    /// The canonical text of a run, or of an experiment with the overrides.
+    fn canon(&self, subject: &str, common: &Common) -> Result<String, CliError> {
+        if experiment::exists(subject, &root()) {
+            return Ok(experiment::resolve_with(subject, &self.overrides, &common.outside())?.canon);
+        }
+        let disk = Disk::default();
+        Ok(RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, subject)?).canon()?)
     }
 }
 
-fn table(differences: &[Difference<'_>]) -> String {
-    let absent = "-".to_owned();
-    let path = differences.iter().map(|(path, ..)| path.chars().count()).max().unwrap_or(0);
-    let value = differences.iter().map(|(_, a, _)| a.map_or(1, |a| a.chars().count())).max().unwrap_or(0).min(60);
-    let line = |(name, a, b): &Difference<'_>| {
-        format!("{name:<path$}  {:<value$}  {}", a.unwrap_or(&absent), b.unwrap_or(&absent))
-    };
+fn table(differences: &[Difference]) -> String {
+    let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let path = differences.iter().map(|line| line.path.chars().count()).max().unwrap_or(0);
+    let value = differences.iter().map(|line| side(&line.a).chars().count()).max().unwrap_or(0).min(60);
+    let line = |line: &Difference| format!("{:<path$}  {:<value$}  {}", line.path, side(&line.a), side(&line.b));
     differences.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -67,13 +67,20 @@ pub struct Point {
 }
 
 impl RegimeConfig {
+    /// The largest numbers that are low in a run that began at `start`.
+    #[must_use]
+    pub fn bounds(&self, start: Point) -> Point {
+        Point {
+            mi: f64::max(self.mi_share * start.mi, self.mi_floor),
+            entropy: f64::max(self.entropy_share * start.entropy, self.entropy_floor),
+        }
+    }
+
     /// The regime at `point` of a run that began at `start`.
     #[must_use]
     pub fn regime(&self, point: Point, start: Point) -> Regime {
-        let low = |value: f64, start: f64, share: f64, floor: f64| value <= f64::max(share * start, floor);
-        let mi = low(point.mi, start.mi, self.mi_share, self.mi_floor);
-        let entropy = low(point.entropy, start.entropy, self.entropy_share, self.entropy_floor);
-        match (entropy, mi) {
+        let low = self.bounds(start);
+        match (point.entropy <= low.entropy, point.mi <= low.mi) {
             (false, false) => Regime::Diverse,
             (false, true) => Regime::TemplateCollapse,
             (true, false) => Regime::Compressed,

@@ -68,6 +68,16 @@ impl Read {
         self.0.get_arg(name)?.as_string().map(str::to_owned)
     }
 
+    /// Every line's name and first value.
+    pub(crate) fn all(self) -> Vec<(String, String)> {
+        let line = |node: &kdl::KdlNode| {
+            let value = node.get(0)?;
+            let text = value.as_string().map_or_else(|| value.to_string(), str::to_owned);
+            Some((node.name().value().to_owned(), text))
+        };
+        self.0.nodes().iter().filter_map(line).collect()
+    }
+
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         self.0.get_arg(name)?.as_integer()?.try_into().ok()
     }

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::record::attempt::step_of;
 use crate::record::fields::Read;
 use crate::record::lease::Holder;
+use crate::record::state::Status;
 use crate::record::{Disk, RunDir, RunError, State, tags};
 
 /// A line of `starpo ls`.
@@ -48,10 +50,7 @@ pub fn list(disk: &Disk, runs: &Path) -> Result<(Vec<Summary>, Vec<RunError>), R
 /// The system's; [`RunError::Corrupt`].
 pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
     let run = RunDir::open(disk, path);
-    let mut status = run.status()?;
-    if status.state == State::Running && Holder::of(disk, path)?.is_none() {
-        status.state = State::Interrupted;
-    }
+    let status = status(disk, path)?;
     let metrics = metrics(disk, path)?.pop().unwrap_or(Value::Null);
     let attempt = disk.find_text(&path.join(format!("attempts/{:04}.kdl", status.attempt)))?;
     let name = run.name();
@@ -67,6 +66,18 @@ pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
         metrics,
         name,
     })
+}
+
+/// Where a run stands: [`State::Running`] only if a live process holds it.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`].
+pub fn status(disk: &Disk, path: &Path) -> Result<Status, RunError> {
+    let mut status = RunDir::open(disk, path).status()?;
+    if status.state == State::Running && Holder::of(disk, path)?.is_none() {
+        status.state = State::Interrupted;
+    }
+    Ok(status)
 }
 
 /// The directory of the run that `name` says: a path, a directory's name in `runs`, a tag, or any prefix of one
@@ -131,6 +142,31 @@ pub fn episodes(disk: &Disk, path: &Path) -> Result<String, RunError> {
         bytes = zstd::decode_all(bytes.as_slice()).map_err(|error| corrupt(error.to_string()))?;
     }
     String::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))
+}
+
+/// The steps whose episodes a run recorded while training, ascending, each with its file.
+///
+/// # Errors
+/// If the folder cannot be listed; none is there: an empty list.
+pub fn rollouts(disk: &Disk, run: &Path) -> Result<Vec<(usize, PathBuf)>, RunError> {
+    let folder = run.join("rollouts");
+    let step = |name: String| Some((step_of(&name)?, folder.join(name)));
+    let mut steps: Vec<(usize, PathBuf)> = disk.names(&folder)?.into_iter().filter_map(step).collect();
+    steps.sort();
+    Ok(steps)
+}
+
+/// What a run's attempts say of themselves, in their order: names and values as they are written.
+///
+/// # Errors
+/// The system's.
+pub fn attempts(disk: &Disk, run: &Path) -> Result<Vec<Vec<(String, String)>>, RunError> {
+    let folder = run.join("attempts");
+    let mut names = disk.names(&folder)?;
+    names.retain(|name| name.ends_with(".kdl"));
+    names.sort();
+    let read = |name: String| Ok(Read::parse(&disk.read_text(&folder.join(name))?).map_or_else(Vec::new, Read::all));
+    names.into_iter().map(read).collect()
 }
 
 /// What a finished run came to, beside its metrics.

@@ -21,11 +21,13 @@ mod presets;
 mod prolong;
 mod record;
 mod replay;
+mod report;
 mod reward;
 mod run;
 mod stops;
 mod store;
 mod templates;
+mod sweep;
 mod tidy;
 mod window;
 
