@@ -9,17 +9,20 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+mod axis;
 mod canon;
 mod document;
 mod error;
 mod explain;
 mod finish;
+mod laid;
 mod layer;
 mod overrides;
 mod scalar;
 mod schema;
 pub mod show;
 mod source;
+pub mod sweep;
 pub mod tree;
 
 pub use canon::{HEADER, canonical, type_name};
@@ -81,22 +84,11 @@ pub fn resolve(
             None
         }
     };
-    let document::Documents { layers: texts, aliases, errors, .. } = documents;
+    let document::Documents { layers: texts, aliases, mut errors, .. } = documents;
     let complete = errors.is_empty();
-    let mut layers = layer::Layers::new(root, reader);
-    layers.errors = errors;
-    document::check_aliases(root, &aliases, &mut layers.errors);
-    let mut body = layers.lay(&texts);
-    let mut command = overrides::Overrides::new(root, &mut layers, &mut body);
-    command.apply(overrides, &aliases);
-    let short_names = command.short_names;
-    let mut errors = layers.errors;
-    finish::follow_references(root, &mut body, &mut errors);
-    // Where a document is not as it should be, what it may have given is not missed.
-    if let (true, Some(top)) = (complete, texts.last()) {
-        finish::fill(root, &mut body, &top.place, &mut errors);
-    }
-    Diagnostics::check(errors)?;
+    let laid = laid::Laid::new(root, &texts.iter().collect::<Vec<_>>(), &aliases, reader, &mut errors);
+    let assignments = overrides::assignments(overrides, &mut errors);
+    let (body, short_names) = laid.resolve(assignments, errors, complete)?;
     Ok(Resolved { name, body, short_names })
 }
 

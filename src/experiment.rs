@@ -9,6 +9,7 @@
 //! `configs/` and `experiments/`. Documents that are not there are the binary's own. Mistakes come back as
 //! [`Diagnostics`](crate::config::Diagnostics): all of them, rendered by the caller.
 
+mod cells;
 mod critic;
 mod embedded;
 mod explain;
@@ -19,6 +20,7 @@ mod outside;
 mod resolve;
 mod rules;
 
+pub use cells::{CellRun, Cells, sweep, sweep_exists};
 pub use critic::{CriticConfig, NoCritic, OwnCritic, SharedCritic};
 pub use embedded::FILES as EMBEDDED;
 pub use explain::explain;

@@ -40,4 +40,5 @@ pub mod evaluate;
 pub mod stage;
 pub mod warm_start;
 pub mod train;
+pub mod sweep;
 pub mod cli;

@@ -20,6 +20,7 @@ const STACK: usize = 1 << 28;
 const NODES_MAX: usize = 10_000;
 
 /// The nodes of one document, without what the document says about itself.
+#[derive(Clone)]
 pub(super) struct Layer {
     pub source: Arc<Source>,
     /// The name of the experiment, or the start of a part.
@@ -38,7 +39,7 @@ pub(super) struct Alias {
 
 /// The documents of an experiment, the lowest layer first.
 pub(super) struct Documents<'r> {
-    reader: &'r dyn Reader,
+    pub reader: &'r dyn Reader,
     pub layers: Vec<Layer>,
     pub aliases: Vec<Alias>,
     pub errors: Vec<Diagnostic>,
@@ -150,7 +151,7 @@ impl<'r> Documents<'r> {
                 None
             }
         };
-        self.open.pop();
+        self.close();
         name
     }
 
@@ -185,7 +186,7 @@ impl<'r> Documents<'r> {
                 self.errors.push(error::wrapping(&place, "a part has bare sections, with no node around them"));
             }
         }
-        self.open.pop();
+        self.close();
     }
 
     /// Reads text that builds on nothing else.
@@ -193,7 +194,7 @@ impl<'r> Documents<'r> {
         self.body(source, Place::new(source, 0, 0), nodes);
     }
 
-    fn open(&mut self, path: &str, asked: Option<&Place>) -> Option<(Arc<Source>, KdlDocument)> {
+    pub(super) fn open(&mut self, path: &str, asked: Option<&Place>) -> Option<(Arc<Source>, KdlDocument)> {
         let text = match self.reader.read(path).map(String::from_utf8) {
             Ok(Ok(text)) => text,
             Ok(Err(_)) => return self.unreadable(path, asked, "it is not UTF-8"),
@@ -212,6 +213,11 @@ impl<'r> Documents<'r> {
         }
     }
 
+    /// Ends the document that was opened last.
+    pub(super) fn close(&mut self) {
+        self.open.pop();
+    }
+
     fn unreadable<T>(&mut self, path: &str, asked: Option<&Place>, why: &str) -> Option<T> {
         self.errors.push(match asked {
             Some(place) => error::unreadable(place, path, why),
@@ -220,7 +226,8 @@ impl<'r> Documents<'r> {
         None
     }
 
-    fn body(&mut self, source: &Arc<Source>, place: Place, nodes: &[KdlNode]) {
+    /// Reads the nodes of a body, after all that it builds on.
+    pub(super) fn body(&mut self, source: &Arc<Source>, place: Place, nodes: &[KdlNode]) {
         let (mut own, mut extended) = (Vec::new(), None);
         let mut head = true;
         for node in nodes {
@@ -309,16 +316,8 @@ impl<'r> Documents<'r> {
             self.errors.push(wrong.help("such as `alias \"top_p\" \"filter.value\" filter=\"top-p\"`"));
             return;
         };
-        let also = |entry: &kdl::KdlEntry| {
-            let text = match entry.value() {
-                kdl::KdlValue::String(text) => text.clone(),
-                kdl::KdlValue::Null => "null".to_owned(),
-                kdl::KdlValue::Bool(value) => value.to_string(),
-                kdl::KdlValue::Integer(value) => value.to_string(),
-                kdl::KdlValue::Float(value) => value.to_string(),
-            };
-            entry.name().map(|name| (name.value().to_owned(), text))
-        };
+        let also =
+            |entry: &kdl::KdlEntry| entry.name().map(|name| (name.value().to_owned(), override_text(entry.value())));
         let also = node.entries().iter().filter_map(also).collect();
         let same = self.aliases.iter().position(|alias| alias.name == fold(name));
         if let Some(first) = same.map(|index| self.aliases.remove(index).place)
@@ -327,6 +326,17 @@ impl<'r> Documents<'r> {
             self.errors.push(error::duplicate(&place, &first, name));
         }
         self.aliases.push(Alias { name: fold(name), path: (*path).to_owned(), place, also });
+    }
+}
+
+/// A literal as an override is written.
+pub(super) fn override_text(literal: &kdl::KdlValue) -> String {
+    match literal {
+        kdl::KdlValue::String(text) => text.clone(),
+        kdl::KdlValue::Null => "null".to_owned(),
+        kdl::KdlValue::Bool(value) => value.to_string(),
+        kdl::KdlValue::Integer(value) => value.to_string(),
+        kdl::KdlValue::Float(value) => format!("{value:?}"),
     }
 }
 

@@ -64,6 +64,19 @@ impl Diagnostic {
         Self::new("unknown-key", format!("there is no value `{name}`")).help(did_you_mean(&near))
     }
 
+    /// Adds a line of help.
+    #[must_use]
+    pub fn note(mut self, line: &str) -> Self {
+        self.help = Some(self.help.map_or_else(|| line.to_owned(), |help| format!("{help}\n{line}")));
+        self
+    }
+
+    /// Whether it is the same mistake at the same place.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.code, &self.message, self.place()) == (other.code, &other.message, other.place())
+    }
+
     /// The kind of mistake, such as `unknown-key`.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -202,6 +215,12 @@ impl Diagnostics {
         Self(sorted.into_iter().map(|(_, diagnostic)| diagnostic).collect())
     }
 
+    /// The mistakes one by one.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        self.0
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter()
     }
@@ -302,6 +321,8 @@ mistakes! {
     alias_to_section(place, path: &str) "alias-to-section" "`{path}` is a section", "an alias stands for one value";
     alias_hidden(place, name: &str) "alias-hidden" "`{name}` is a path, and a path comes before an alias", "never used";
     unreadable(place, path: &str, why: &str) "unreadable" "cannot read {path}: {why}", "named here";
+    sweep(place, message: &str, label: &str) "sweep" "{message}", "{label}";
+    bad_range(place, text: &str, why: &str) "bad-range" "`{text}` is no range to run: {why}", "this range";
     not_an_override(place, text: &str) "not-an-override" "`{text}` is no override", "no `=`";
     unknown_override(place, key: &str) "unknown-override" "no value is called `{key}`", "unknown name";
     ambiguous(place, key: &str) "ambiguous-name" "`{key}` may mean several values", "ambiguous";

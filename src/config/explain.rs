@@ -35,7 +35,7 @@ pub fn explain(
     let Documents { layers: texts, errors, .. } = documents;
     let mut layers = Layers::new(root, reader);
     layers.errors = errors;
-    let body = layers.lay(&texts);
+    let body = layers.lay(&texts.iter().collect::<Vec<_>>());
     Diagnostics::check(std::mem::take(&mut layers.errors))?;
     let entries = schema::entries(root);
     let name = fold(name);

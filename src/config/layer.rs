@@ -12,6 +12,7 @@ use super::tree::{Body, Form, Tree};
 use super::{Field, Kind, Place, Reader, Source, Value, scalar};
 
 /// What a variant starts from: a node of `defaults { … }`.
+#[derive(Clone, Copy)]
 struct Start<'l> {
     field: &'l str,
     member: &'l str,
@@ -64,8 +65,13 @@ impl<'l> Layers<'l> {
         Self { root, reader, starts: Vec::new(), errors: Vec::new() }
     }
 
+    /// The same starts, with other errors.
+    pub(super) fn fork(&self, errors: Vec<Diagnostic>) -> Self {
+        Self { root: self.root, reader: self.reader, starts: self.starts.clone(), errors }
+    }
+
     /// All layers, the lowest first.
-    pub(super) fn lay(&mut self, layers: &'l [Layer]) -> Body {
+    pub(super) fn lay(&mut self, layers: &[&'l Layer]) -> Body {
         for layer in layers {
             for node in layer.nodes.iter().filter(|node| node.name().value() == "defaults") {
                 self.start(&layer.source, node);

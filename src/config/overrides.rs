@@ -28,17 +28,54 @@ impl std::fmt::Display for ShortName {
     }
 }
 
-/// An override, or what an alias adds to one.
-struct Assignment {
+/// An override, a value of a sweep's axis, or what an alias adds to one.
+#[derive(Clone)]
+pub(super) struct Assignment {
     /// Folded, and led through the aliases.
-    key: String,
-    typed: String,
-    text: String,
+    pub key: String,
+    pub typed: String,
+    pub text: String,
     /// Of the whole argument, and of its two sides.
-    place: Place,
-    key_place: Place,
-    text_place: Place,
-    alias: Option<String>,
+    pub place: Place,
+    pub key_place: Place,
+    pub text_place: Place,
+    pub alias: Option<String>,
+}
+
+impl Assignment {
+    /// `key=text`, written as a whole at `place`.
+    pub(super) fn new(key: &str, text: &str, place: &Place, key_place: &Place, text_place: &Place) -> Self {
+        Self {
+            key: fold(key),
+            typed: key.to_owned(),
+            text: text.to_owned(),
+            place: place.clone(),
+            key_place: key_place.clone(),
+            text_place: text_place.clone(),
+            alias: None,
+        }
+    }
+
+    /// Of an argument of the command line.
+    pub(super) fn parse(argument: &str, place: &Place) -> Result<Self, Diagnostic> {
+        let Some((key, text)) = argument.split_once('=') else {
+            return Err(error::not_an_override(place, argument).help("an override is written path=value"));
+        };
+        let text_place = place.part(key.len() + 1, text.len());
+        Ok(Self::new(key, text, place, &place.part(0, key.len()), &text_place))
+    }
+}
+
+/// The assignments of a command line.
+pub(super) fn assignments(arguments: &[String], errors: &mut Vec<Diagnostic>) -> Vec<Assignment> {
+    let mut found = Vec::new();
+    for (argument, place) in arguments.iter().zip(Source::command_line(arguments)) {
+        match Assignment::parse(argument, &place) {
+            Ok(assignment) => found.push(assignment),
+            Err(error) => errors.push(error),
+        }
+    }
+    found
 }
 
 /// Where a key leads: copied from a [`Spot`], so that the tree can change.
@@ -73,14 +110,10 @@ impl<'a, 'l> Overrides<'a, 'l> {
         Self { root, layers, body, short_names: Vec::new(), done: Vec::new() }
     }
 
-    pub(super) fn apply(&mut self, arguments: &[String], aliases: &[Alias]) {
-        let (mut pending, mut added) = (Vec::new(), Vec::new());
-        for (argument, place) in arguments.iter().zip(Source::command_line(arguments)) {
-            match self.parse(argument, &place) {
-                Ok(assignment) => pending.push(self.expand(assignment, aliases, &mut added)),
-                Err(error) => self.layers.errors.push(error),
-            }
-        }
+    pub(super) fn apply(&mut self, assignments: Vec<Assignment>, aliases: &[Alias]) {
+        let mut added = Vec::new();
+        let mut pending: Vec<Assignment> =
+            assignments.into_iter().map(|assignment| self.expand(assignment, aliases, &mut added)).collect();
         // What an alias chooses gives way to what is chosen by name.
         self.variants(&mut added);
         self.done.clear();
@@ -94,37 +127,15 @@ impl<'a, 'l> Overrides<'a, 'l> {
         }
     }
 
-    fn parse(&self, argument: &str, place: &Place) -> Result<Assignment, Diagnostic> {
-        let Some((key, text)) = argument.split_once('=') else {
-            return Err(error::not_an_override(place, argument).help("an override is written path=value"));
-        };
-        Ok(Assignment {
-            key: fold(key),
-            typed: key.to_owned(),
-            text: text.to_owned(),
-            place: place.clone(),
-            key_place: place.part(0, key.len()),
-            text_place: place.part(key.len() + 1, text.len()),
-            alias: None,
-        })
-    }
-
     /// Leads an assignment through the alias that it names, and adds what the alias chooses besides.
     fn expand(&self, mut assignment: Assignment, aliases: &[Alias], added: &mut Vec<Assignment>) -> Assignment {
-        let exact = schema::entries(self.root).iter().any(|entry| entry.path == assignment.key);
-        let Some(alias) = aliases.iter().find(|alias| !exact && alias.name == assignment.key) else {
-            return assignment;
-        };
+        let path = |alias: &&Alias| schema::entries(self.root).iter().any(|entry| entry.path == alias.name);
+        let named = aliases.iter().find(|alias| alias.name == assignment.key);
+        let Some(alias) = named.filter(|alias| !path(alias)) else { return assignment };
         for (key, text) in &alias.also {
-            added.push(Assignment {
-                key: fold(key),
-                typed: key.clone(),
-                text: text.clone(),
-                place: assignment.place.clone(),
-                key_place: assignment.key_place.clone(),
-                text_place: assignment.place.clone(),
-                alias: Some(alias.place.origin()),
-            });
+            let place = &assignment.place;
+            let also = Assignment::new(key, text, place, &assignment.key_place, place);
+            added.push(Assignment { alias: Some(alias.place.origin()), ..also });
         }
         assignment.key = fold(&alias.path);
         assignment.alias = Some(alias.place.origin());
@@ -223,7 +234,7 @@ impl<'a, 'l> Overrides<'a, 'l> {
             Kind::Bool | Kind::Int { .. } | Kind::Float | Kind::Choice(_) | Kind::Variant { .. }
                 if text.contains(',') || text.contains("..") =>
             {
-                let help = format!("a run takes one: start a run for each, such as `{}=…`", assignment.typed);
+                let help = format!("a run takes one: `starpo sweep … {}={text}` runs each", assignment.typed);
                 Err(error::several_values(&assignment.text_place, path).help(help))
             }
             _ => Ok(()),
@@ -259,7 +270,7 @@ impl<'a, 'l> Overrides<'a, 'l> {
 }
 
 /// The spots that a key names: the one of that path, or all whose path ends with it.
-fn named<'s, 't>(all: &'s [Spot<'t>], key: &str) -> Vec<&'s Spot<'t>> {
+pub(super) fn named<'s, 't>(all: &'s [Spot<'t>], key: &str) -> Vec<&'s Spot<'t>> {
     // A node that could repeat and stands alone goes by the list's name; then the node is meant, the last of the two.
     let exact = all.iter().rev().find(|spot| spot.is(key));
     if let Some(spot) = exact {

@@ -51,6 +51,7 @@ pub const FILES: &[(&str, &str)] = embedded![
     "experiments/mixture.kdl",
     "experiments/repro.kdl",
     "experiments/sokoban.kdl",
+    "experiments/sweeps/filters.kdl",
 ];
 
 /// The text of the document of that path.

@@ -69,6 +69,12 @@ impl Key {
         Self(blake3::derive_key("starpo run key 1", canon.as_bytes()))
     }
 
+    /// The key of a sweep, over what it lists.
+    #[must_use]
+    pub fn of_sweep(text: &str) -> Self {
+        Self(blake3::derive_key("starpo sweep key 1", text.as_bytes()))
+    }
+
     /// The first 80 bits as 16 characters.
     #[must_use]
     pub fn id(&self) -> String {

@@ -1,12 +1,16 @@
 //! The project's files, and the copies of its documents that the binary carries.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::embedded;
 use crate::config::Reader;
+
+/// The folder of sweeps.
+pub(super) const SWEEPS: &str = "experiments/sweeps";
 
 /// Files below a root folder; a document that is not there is the embedded one of that path.
 #[derive(Debug)]
@@ -40,7 +44,9 @@ impl Reader for Outside {
         });
         let below = embedded::FILES.iter().filter(|(path, _)| path.starts_with(&format!("{folder}/")));
         found.extend(below.map(|(path, _)| (*path).to_owned()));
-        found.into_iter().filter(|path| path.ends_with(".kdl")).collect()
+        // A sweep is no experiment.
+        let sweep = |path: &String| folder != SWEEPS && path.starts_with(&format!("{SWEEPS}/"));
+        found.into_iter().filter(|path| path.ends_with(".kdl") && !sweep(path)).collect()
     }
 
     fn folder(&self, path: &str) -> io::Result<String> {
@@ -69,4 +75,44 @@ fn walk(folder: &Path, name: &str, visit: &mut dyn FnMut(&str, &Path) -> io::Res
         }
     }
     Ok(())
+}
+
+/// A reader that asks another for each thing once, so that all runs of a sweep see the same.
+pub(super) struct Once<'r> {
+    reader: &'r dyn Reader,
+    files: RefCell<BTreeMap<String, Vec<u8>>>,
+    folders: RefCell<BTreeMap<String, String>>,
+}
+
+impl<'r> Once<'r> {
+    pub(super) fn new(reader: &'r dyn Reader) -> Self {
+        Self { reader, files: RefCell::default(), folders: RefCell::default() }
+    }
+}
+
+impl Reader for Once<'_> {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        remembered(&self.files, path, |path| self.reader.read(path))
+    }
+
+    fn list(&self, folder: &str) -> Vec<String> {
+        self.reader.list(folder)
+    }
+
+    fn folder(&self, path: &str) -> io::Result<String> {
+        remembered(&self.folders, path, |path| self.reader.folder(path))
+    }
+}
+
+fn remembered<T: Clone>(
+    known: &RefCell<BTreeMap<String, T>>,
+    path: &str,
+    read: impl FnOnce(&str) -> io::Result<T>,
+) -> io::Result<T> {
+    if let Some(value) = known.borrow().get(path) {
+        return Ok(value.clone());
+    }
+    let value = read(path)?;
+    known.borrow_mut().insert(path.to_owned(), value.clone());
+    Ok(value)
 }

@@ -1,0 +1,363 @@
+//! Sweeps: a document, or a command line alone, that says many runs of one experiment.
+//!
+//! ```kdl
+//! sweep "filters" {
+//!     experiment "sokoban"                 // as `extends` names one
+//!     grid { seed "1..=5" }                // axes: every combination of their values
+//!     case "none" { filter "none" }        // a body of sections, as a part has; the arms that are compared
+//!     case "top-p" {
+//!         filter "top-p"
+//!         case "0.9" { filter { value 0.9 } }      // "top-p 0.9": laid over the outer body
+//!         case "low" { grid { filter.value 0.1 0.5 } }   // axes of its own; one of the same path gives way to it
+//!     }
+//!     exclude { case "top-p low"; seed 5 }  // cells where all of this holds
+//!     baseline "none"                       // the case that others are compared with
+//!     noise "none again" shift=1000         // the A/A arm: the baseline once more, each seed moved by 1000
+//!     report "eval.success"                 // the metrics of the table
+//! }
+//! ```
+//!
+//! An override replaces the axis of its path, or else is one more axis; it wins over cases too.
+
+mod document;
+
+use std::sync::Arc;
+
+use document::{Head, Noise};
+
+use super::axis;
+use super::document::{Alias, Documents, Layer};
+use super::error::{self, Diagnostic};
+use super::laid::Laid;
+use super::overrides::{Assignment, assignments, named};
+use super::schema::{self, ends_with, fold};
+use super::tree::{Tree, spots};
+use super::{Diagnostics, Field, Kind, Place, Reader, Resolved, Value};
+
+/// The axis whose values repeat a run with other random draws.
+const SEED: &str = "seed";
+/// Cells of one sweep.
+const MOST: usize = 100_000;
+
+/// Many runs of one experiment, none of them resolved yet.
+pub struct Sweep<'r> {
+    /// Its own name, or the experiment's.
+    pub name: String,
+    /// The case that others are compared with.
+    pub baseline: Option<String>,
+    /// The name of the A/A arm.
+    pub noise: Option<String>,
+    /// Paths of the metrics that its table shows; none are said: empty.
+    pub report: Vec<String>,
+    /// The experiment's name.
+    experiment: String,
+    pub cells: Vec<Cell>,
+    root: &'static [Field],
+    reader: &'r dyn Reader,
+    layers: Vec<Layer>,
+    aliases: Vec<Alias>,
+    cases: Vec<Case>,
+}
+
+/// One run of a sweep, as it is asked for.
+#[derive(Clone)]
+pub struct Cell {
+    /// The case's name; empty where there are no cases.
+    pub case: String,
+    /// Path and value of each axis that has several, the seed among them.
+    pub axes: Vec<(String, String)>,
+    /// What it takes from the command line, as `path=value`.
+    pub overrides: Vec<String>,
+    index: usize,
+    assignments: Vec<Assignment>,
+}
+
+impl Cell {
+    /// `top-p 0.9, seed=3`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let axes = self.axes.iter().map(|(path, text)| format!("{path}={text}"));
+        let parts: Vec<String> =
+            Some(self.case.clone()).filter(|case| !case.is_empty()).into_iter().chain(axes).collect();
+        if parts.is_empty() { "the only cell".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// A leaf of the cases: an arm, or several where axes cross it.
+struct Case {
+    name: String,
+    layers: Vec<Layer>,
+    grid: Vec<Axis>,
+}
+
+/// A path, and texts that each are one or several values.
+#[derive(Clone)]
+struct Axis {
+    key: String,
+    key_place: Place,
+    texts: Vec<(String, Place)>,
+    /// The whole argument, if it stands on the command line.
+    argument: Option<Place>,
+}
+
+/// Cells that are left out.
+struct Exclude {
+    case: Option<String>,
+    axes: Vec<Axis>,
+}
+
+impl<'r> Sweep<'r> {
+    /// Reads the sweep, or the experiment, of the document at `path`. Beside it what is wrong with its axes and cases:
+    /// cells that could be made are there all the same.
+    ///
+    /// # Errors
+    /// Every mistake in the documents that leaves no cells to look at.
+    pub fn read(
+        root: &'static [Field],
+        path: &str,
+        overrides: &[String],
+        reader: &'r dyn Reader,
+    ) -> Result<(Self, Vec<Diagnostic>), Diagnostics> {
+        let mut documents = Documents::new(reader);
+        let head = documents.head(path);
+        let mut wrong = Vec::new();
+        let command: Vec<Axis> = assignments(overrides, &mut wrong).into_iter().map(Axis::of_command).collect();
+        let (experiment, head) = match head {
+            Some(head) => (documents.experiment_of(&head), head),
+            None => (documents.experiment(path, None), Head::default()),
+        };
+        if !documents.errors.is_empty() {
+            documents.errors.append(&mut wrong);
+            return Err(Diagnostics::of(documents.errors));
+        }
+        let Documents { layers, aliases, .. } = documents;
+        let experiment = experiment.unwrap_or_default();
+        let mut cases = head.cases;
+        if cases.is_empty() {
+            cases.push(Case { name: String::new(), layers: Vec::new(), grid: Vec::new() });
+        }
+        let mut sweep = Self {
+            name: if head.name.is_empty() { experiment.clone() } else { head.name },
+            baseline: head.baseline.as_ref().map(|(name, _)| name.clone()),
+            noise: head.noise.as_ref().map(|noise| noise.name.clone()),
+            report: head.report,
+            experiment,
+            cells: Vec::new(),
+            root,
+            reader,
+            layers,
+            aliases,
+            cases,
+        };
+        sweep.expand(&command, &head.excludes, head.noise.as_ref(), &mut wrong);
+        Ok((sweep, wrong))
+    }
+
+    /// Resolves the cells that `wanted` asks for by number, case by case.
+    pub fn each(&self, wanted: &dyn Fn(usize) -> bool, visit: &mut dyn FnMut(usize, Result<Resolved, Diagnostics>)) {
+        for index in 0..self.cases.len() {
+            let mine = |number: &usize| self.cells[*number].index == index && wanted(*number);
+            let numbers: Vec<usize> = (0..self.cells.len()).filter(mine).collect();
+            if numbers.is_empty() {
+                continue;
+            }
+            let laid = self.lay(&self.cases[index], &mut Vec::new());
+            for number in numbers {
+                let resolved = laid.resolve(self.cells[number].assignments.clone(), Vec::new(), true);
+                let name = Some(self.experiment.clone());
+                visit(number, resolved.map(|(body, short_names)| Resolved { name, body, short_names }));
+            }
+        }
+    }
+
+    fn lay<'s>(&'s self, case: &'s Case, errors: &mut Vec<Diagnostic>) -> Laid<'s> {
+        let texts: Vec<&Layer> = self.layers.iter().chain(&case.layers).collect();
+        Laid::new(self.root, &texts, &self.aliases, self.reader, errors)
+    }
+
+    /// Makes the cells.
+    fn expand(&mut self, command: &[Axis], excludes: &[Exclude], noise: Option<&Noise>, wrong: &mut Vec<Diagnostic>) {
+        let (mut cells, mut repeated, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, case) in self.cases.iter().enumerate() {
+            let mut broken = Vec::new();
+            let laid = self.lay(case, &mut broken);
+            let whole = broken.is_empty();
+            wrong.append(&mut broken);
+            if !whole {
+                continue;
+            }
+            let axes = self.axes(&laid, case, command, wrong);
+            known.extend(axes.iter().map(|axis| axis.path.clone()));
+            let mut made = product(case, index, &axes, wrong);
+            made.retain(|cell| !excludes.iter().any(|exclude| exclude.matches(cell, &|key| self.path(key))));
+            if let Some(noise) = noise.filter(|_| self.baseline.as_ref() == Some(&case.name)) {
+                let seed = laid.body.get(SEED).map(Tree::value);
+                repeated.extend(made.iter().filter_map(|cell| again(cell, noise, seed.as_ref(), wrong)));
+            }
+            cells.append(&mut made);
+        }
+        for axis in excludes.iter().flat_map(|exclude| &exclude.axes) {
+            if !known.contains(&self.path(&axis.key)) && !known.is_empty() {
+                let message = format!("`{}` is no axis of this sweep", axis.key);
+                wrong.push(error::sweep(&axis.key_place, &message, "excludes nothing"));
+            }
+        }
+        cells.append(&mut repeated);
+        self.cells = cells;
+    }
+
+    /// The axes that cross a case, each with its values as far as they are sound.
+    fn axes(&self, laid: &Laid<'_>, case: &Case, command: &[Axis], wrong: &mut Vec<Diagnostic>) -> Vec<Values> {
+        let mut axes: Vec<(String, &Axis)> = Vec::new();
+        for axis in case.grid.iter().chain(command) {
+            let path = self.path(&axis.key);
+            match axes.iter_mut().find(|(known, _)| *known == path) {
+                // The same path twice on the command line is an error like any other.
+                Some((_, known)) if known.argument.is_none() => *known = axis,
+                _ => axes.push((path, axis)),
+            }
+        }
+        let spots = spots(self.root, &laid.body);
+        let mut found = Vec::new();
+        for (path, axis) in axes {
+            let here = named(&spots, &path);
+            let said = here.iter().find_map(|spot| spot.tree?.place.as_ref()).filter(|_| axis.argument.is_none());
+            if let Some(place) = said.filter(|place| Arc::ptr_eq(&place.source, &axis.key_place.source)) {
+                let message = format!("`{}` is an axis, and case \"{}\" gives it a value", axis.key, case.name);
+                wrong.push(error::sweep(&axis.key_place, &message, "an axis").at(place, "given here"));
+                continue;
+            }
+            let kinds: Vec<&'static Kind> = match here.as_slice() {
+                [] => self.kinds(&path),
+                here => here.iter().map(|spot| spot.kind).collect(),
+            };
+            let kind = kinds.iter().find(|kind| !axis::splits(kind)).or(kinds.first());
+            found.push(axis.values(path, kind.copied(), wrong));
+        }
+        found
+    }
+
+    /// The whole path of a key, as far as the description alone tells.
+    fn path(&self, key: &str) -> String {
+        let key = fold(key);
+        let entries = schema::entries(self.root);
+        if entries.iter().any(|entry| entry.path == key) {
+            return key;
+        }
+        if let Some(alias) = self.aliases.iter().find(|alias| alias.name == key) {
+            return fold(&alias.path);
+        }
+        let mut ends: Vec<&str> =
+            entries.iter().map(|entry| entry.path.as_str()).filter(|path| ends_with(path, &key)).collect();
+        ends.dedup();
+        if let [path] = ends[..] { path.to_owned() } else { key }
+    }
+
+    /// The kinds of all values that a path could name under any choice.
+    fn kinds(&self, path: &str) -> Vec<&'static Kind> {
+        let plain: Vec<&str> = path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
+        let plain = plain.join(".");
+        schema::entries(self.root)
+            .iter()
+            .filter(|entry| ends_with(&entry.path, &plain))
+            .map(|entry| entry.field.kind)
+            .collect()
+    }
+}
+
+/// An axis with all of its values.
+struct Values {
+    path: String,
+    axis: Axis,
+    texts: axis::Texts,
+}
+
+impl Axis {
+    fn of_command(assignment: Assignment) -> Self {
+        let Assignment { typed, text, place, key_place, text_place, .. } = assignment;
+        Self { key: typed, key_place, texts: vec![(text, text_place)], argument: Some(place) }
+    }
+
+    fn values(&self, path: String, kind: Option<&'static Kind>, wrong: &mut Vec<Diagnostic>) -> Values {
+        let mut texts = axis::Texts::new();
+        for (text, place) in &self.texts {
+            match kind.map_or_else(|| Ok(vec![(text.clone(), place.clone())]), |kind| axis::values(kind, text, place)) {
+                Ok(values) => texts.extend(values),
+                Err(error) => wrong.push(error),
+            }
+        }
+        Values { path, axis: self.clone(), texts }
+    }
+}
+
+/// Every combination of values, the last axis fastest.
+fn product(case: &Case, index: usize, axes: &[Values], wrong: &mut Vec<Diagnostic>) -> Vec<Cell> {
+    let empty =
+        Cell { case: case.name.clone(), axes: Vec::new(), overrides: Vec::new(), index, assignments: Vec::new() };
+    let mut cells = vec![empty];
+    for Values { path, axis, texts } in axes.iter().filter(|values| !values.texts.is_empty()) {
+        if cells.len().saturating_mul(texts.len()) > MOST {
+            wrong.push(error::sweep(&axis.key_place, "a sweep has at most 100,000 cells", "too many with this axis"));
+            return Vec::new();
+        }
+        let several = texts.len() > 1 || path == SEED;
+        let extended = |cell: &Cell, (text, place): &(String, Place)| {
+            let mut cell = cell.clone();
+            let whole = axis.argument.as_ref().unwrap_or(place);
+            cell.assignments.push(Assignment::new(&axis.key, text, whole, &axis.key_place, place));
+            if axis.argument.is_some() {
+                cell.overrides.push(format!("{}={text}", axis.key));
+            }
+            if several {
+                cell.axes.push((path.clone(), text.clone()));
+            }
+            cell
+        };
+        cells = cells.iter().flat_map(|cell| texts.iter().map(move |text| extended(cell, text))).collect();
+    }
+    cells
+}
+
+/// A cell of the baseline once more, with another seed.
+fn again(cell: &Cell, noise: &Noise, seed: Option<&Value>, wrong: &mut Vec<Diagnostic>) -> Option<Cell> {
+    let place = &noise.place;
+    let axis = cell.axes.iter().find(|(path, _)| path == SEED).and_then(|(_, text)| text.parse::<u64>().ok());
+    let own = match seed {
+        Some(Value::Int(seed)) => u64::try_from(*seed).ok(),
+        _ => None,
+    };
+    let Some(seed) = axis.or(own).and_then(|seed| seed.checked_add(noise.shift)) else {
+        wrong.push(error::sweep(place, "a seed moved this far is no seed", "beyond the largest seed"));
+        return None;
+    };
+    let mut cell = cell.clone();
+    cell.case = noise.name.clone();
+    cell.assignments.retain(|assignment| assignment.key != SEED);
+    cell.assignments.push(Assignment::new(SEED, &seed.to_string(), place, place, place));
+    for text in &mut cell.overrides {
+        if text.split('=').next().is_some_and(|key| fold(key) == SEED) {
+            *text = format!("{SEED}={seed}");
+        }
+    }
+    cell.axes.retain(|(path, _)| path != SEED);
+    cell.axes.push((SEED.to_owned(), seed.to_string()));
+    Some(cell)
+}
+
+impl Exclude {
+    fn matches(&self, cell: &Cell, path: &dyn Fn(&str) -> String) -> bool {
+        let case = self.case.as_ref().is_none_or(|case| {
+            cell.case.strip_prefix(case.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        });
+        case && self.axes.iter().all(|axis| {
+            let path = path(&axis.key);
+            let value = cell.axes.iter().find(|(known, _)| *known == path).map(|(_, text)| text);
+            value.is_some_and(|value| axis.texts.iter().any(|(text, _)| equal(text, value)))
+        })
+    }
+}
+
+/// Whether two texts say one value: `1e-6` is `0.000001`.
+fn equal(a: &str, b: &str) -> bool {
+    a == b || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+}

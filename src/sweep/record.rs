@@ -1,0 +1,146 @@
+//! What a sweep is, on disk: the list of its cells, by the names of their runs.
+
+use std::path::{Path, PathBuf};
+
+use kdl::{KdlDocument, KdlNode};
+
+use crate::config::Diagnostics;
+use crate::config::show::quoted;
+use crate::experiment::{self, CellRun, Cells, Key, Outside, Resolved};
+use crate::record::{Disk, RunDir, RunError};
+
+/// The folder of sweeps in a folder of runs.
+const FOLDER: &str = "sweeps";
+const FILE: &str = "sweep.kdl";
+
+/// A sweep that is written down.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// `runs/sweeps/<name>-<id>`.
+    pub path: PathBuf,
+    pub cells: Cells,
+}
+
+impl Record {
+    /// Resolves the sweep and writes down the locks of all its runs and warm starts, then the sweep itself: from here
+    /// on no document matters.
+    ///
+    /// # Errors
+    /// All that is wrong with the sweep or its cells, with nothing written; or else the disk's.
+    pub fn make(
+        disk: &Disk,
+        runs: &Path,
+        name: &str,
+        overrides: &[String],
+        root: &Path,
+    ) -> Result<Result<Self, RunError>, Diagnostics> {
+        let mut write = |run: Resolved| write(disk, runs, &run);
+        let cells = experiment::sweep(name, overrides, &Outside::new(root), &mut write)?;
+        Ok(cells.and_then(|cells| Self::write(disk, runs, cells)))
+    }
+
+    fn write(disk: &Disk, runs: &Path, cells: Cells) -> Result<Self, RunError> {
+        let text = to_text(&cells);
+        let path = runs.join(FOLDER).join(format!("{}-{}", cells.name, Key::of_sweep(&text).id()));
+        disk.ensure_folder(&path)?;
+        if disk.find_text(&path.join(FILE))?.as_ref() != Some(&text) {
+            disk.replace(&path.join(FILE), text.as_bytes())?;
+        }
+        Ok(Self { path, cells })
+    }
+
+    /// The sweep that `name` says: a path, a directory's name, or a unique prefix of one.
+    ///
+    /// # Errors
+    /// [`RunError::Unknown`], [`RunError::Ambiguous`], [`RunError::Corrupt`]; the system's.
+    pub fn find(disk: &Disk, runs: &Path, name: &str) -> Result<Self, RunError> {
+        let folder = runs.join(FOLDER);
+        let direct = [folder.join(name), PathBuf::from(name)].into_iter().find(|path| path.join(FILE).is_file());
+        let path = match direct {
+            Some(path) => path,
+            None => {
+                let mut names = disk.names(&folder)?;
+                names.retain(|found| !name.is_empty() && found.starts_with(name));
+                match names.as_slice() {
+                    [] => return Err(RunError::Unknown { name: name.to_owned(), runs: runs.to_owned() }),
+                    [only] => folder.join(only),
+                    _ => return Err(RunError::Ambiguous { name: name.to_owned(), candidates: names }),
+                }
+            }
+        };
+        let file = path.join(FILE);
+        let text = disk.read_text(&file)?;
+        let cells = from_text(&text);
+        let cells = cells.ok_or_else(|| RunError::Corrupt { path: file, what: "it is no list of cells".to_owned() })?;
+        Ok(Self { path, cells })
+    }
+
+    /// The directory's name, `<name>-<id>`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+fn write(disk: &Disk, runs: &Path, run: &Resolved) -> Result<(), RunError> {
+    RunDir::open_or_create(disk, runs, &run.id().to_string(), &run.lock(), &run.canon)?;
+    if let Some((canon, id)) = run.warm_start() {
+        RunDir::open_or_create(disk, runs, &id.to_string(), &run.lock(), &canon)?;
+    }
+    Ok(())
+}
+
+fn to_text(cells: &Cells) -> String {
+    let mut text = format!("sweep {} format=1\n", quoted(&cells.name));
+    let named = [("baseline", &cells.baseline), ("noise", &cells.noise)];
+    for (word, name) in named.into_iter().filter_map(|(word, name)| Some((word, name.as_ref()?))) {
+        text.push_str(&format!("{word} {}\n", quoted(name)));
+    }
+    for metric in &cells.report {
+        text.push_str(&format!("report {}\n", quoted(metric)));
+    }
+    for cell in &cells.cells {
+        text.push_str(&format!("cell {} seed={} run={}", quoted(&cell.case), cell.seed, quoted(&cell.run)));
+        if let Some(warm) = &cell.warm_start {
+            text.push_str(&format!(" warm-start={}", quoted(warm)));
+        }
+        let axes: Vec<String> =
+            cell.axes.iter().map(|(path, value)| format!("axis {} {}", quoted(path), quoted(value))).collect();
+        if !axes.is_empty() {
+            text.push_str(&format!(" {{ {} }}", axes.join("; ")));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn from_text(text: &str) -> Option<Cells> {
+    let document: KdlDocument = text.parse().ok()?;
+    let one = |word: &str| document.get(word).and_then(first);
+    (document.get("sweep")?.get("format")?.as_integer()? == 1).then_some(())?;
+    let named = |word: &'static str| document.nodes().iter().filter(move |node| node.name().value() == word);
+    Some(Cells {
+        name: one("sweep")?,
+        baseline: one("baseline"),
+        noise: one("noise"),
+        report: named("report").filter_map(first).collect(),
+        cells: named("cell").map(cell).collect::<Option<_>>()?,
+    })
+}
+
+fn cell(node: &KdlNode) -> Option<CellRun> {
+    let text = |name: &str| node.get(name).and_then(|value| value.as_string()).map(str::to_owned);
+    let axis = |node: &KdlNode| Some((first(node)?, node.get(1)?.as_string()?.to_owned()));
+    let axes = node.children().map(KdlDocument::nodes).unwrap_or_default();
+    Some(CellRun {
+        case: first(node)?,
+        axes: axes.iter().map(axis).collect::<Option<_>>()?,
+        seed: node.get("seed")?.as_integer()?.try_into().ok()?,
+        run: text("run")?,
+        warm_start: text("warm-start"),
+    })
+}
+
+fn first(node: &KdlNode) -> Option<String> {
+    Some(node.get(0)?.as_string()?.to_owned())
+}
