@@ -11,14 +11,18 @@ use thiserror::Error;
 use crate::config::Diagnostics;
 use crate::record::RunError;
 use crate::stage::StageError;
+use crate::sweep::SweepError;
 
 mod agent;
+mod compare;
+mod comparison;
 mod eval;
 mod explain;
 mod ls;
 mod replay;
 mod run;
 mod show;
+mod sweep;
 mod tokenizer;
 mod why;
 
@@ -55,6 +59,10 @@ enum Verb {
     Run(run::Run),
     /// Carry out the run of a directory
     Exec(run::Exec),
+    /// Run a sweep and compare its arms: `starpo sweep filters`, `starpo sweep sokoban top_p=0.9,0.5 seed=1..=5`
+    Sweep(sweep::Sweep),
+    /// Compare runs and sweeps: means, errors, paired differences
+    Compare(compare::Compare),
     /// Show a resolved experiment: each value with its origin, the inputs, the key
     Show(show::Show),
     /// Say what a value means: type, range, default, source, and where an experiment sets it
@@ -85,6 +93,15 @@ enum CliError {
     #[diagnostic(transparent)]
     Stage(#[from] StageError),
 
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Sweep(#[from] SweepError),
+
+    /// Runs of a sweep failed.
+    #[error("{message}")]
+    #[diagnostic(help("the same command goes on; what they printed is in {}", output.display()))]
+    Failed { message: String, output: PathBuf },
+
     /// A file given by the user is not what it should be.
     #[error("{0}")]
     Input(String),
@@ -109,9 +126,9 @@ impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Config(_) | Self::Usage { .. } => 2,
-            Self::Run(error) => error.exit_code(),
+            Self::Run(error) | Self::Sweep(SweepError::Run(error)) => error.exit_code(),
             Self::Stage(StageError::Run(error)) => error.exit_code(),
-            Self::Stage(_) | Self::Agent(_) => 1,
+            Self::Stage(_) | Self::Sweep(_) | Self::Agent(_) | Self::Failed { .. } => 1,
             Self::Input(_) => 3,
             Self::Interrupted(signal) => crate::record::signals::exit_code(*signal),
         }
@@ -125,6 +142,8 @@ pub fn main(cli: Cli) -> ExitCode {
     let result = match cli.verb {
         Verb::Run(verb) => verb.run(common),
         Verb::Exec(verb) => verb.run(common),
+        Verb::Sweep(verb) => verb.run(common),
+        Verb::Compare(verb) => verb.run(common),
         Verb::Show(verb) => verb.run(common),
         Verb::Explain(verb) => verb.run(common),
         Verb::Why(verb) => verb.run(common),

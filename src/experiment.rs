@@ -20,7 +20,7 @@ mod outside;
 mod resolve;
 mod rules;
 
-pub use cells::{CellRun, Cells, sweep, sweep_exists};
+pub use cells::{CellRun, Cells, sweep, sweep_exists, unknown_sweep};
 pub use critic::{CriticConfig, NoCritic, OwnCritic, SharedCritic};
 pub use embedded::FILES as EMBEDDED;
 pub use explain::explain;

@@ -11,10 +11,18 @@
 //! `runs/sweeps/<name>-<id>/sweep.kdl`, written after the locks of all its runs and before any of them starts.
 
 mod comparison;
+mod drive;
+mod launch;
+mod pool;
 mod record;
 mod result;
+mod slurm;
 pub mod statistics;
 
 pub use comparison::{Arm, Comparison, Measured, Paired};
+pub use drive::{SweepEnded, SweepError, drive, jobs};
+pub use launch::{Job, Launcher};
+pub use pool::{Pool, Room};
 pub use record::Record;
 pub use result::{CellResult, SweepResult, Task, chosen};
+pub use slurm::Slurm;

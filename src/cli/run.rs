@@ -36,6 +36,9 @@ pub(super) struct Run {
 pub(super) struct Exec {
     /// A run's directory, or any unique prefix of its name or id
     run: String,
+    /// Worker threads, whatever the run says: no number depends on them
+    #[arg(long)]
+    threads: Option<usize>,
 }
 
 impl Run {
@@ -61,16 +64,22 @@ impl Exec {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
-        let resolved = locked(&run)?;
-        if resolved.id().to_string() != run.name() {
-            // A warm start's lock is that of the run which asked for it first.
-            return Err(CliError::Usage {
-                message: format!("{} is a warm start, or has been renamed from {}", run.name(), resolved.id()),
-                help: Some("a warm start is made by any run that asks for it".to_owned()),
-            });
-        }
+        let mut resolved = locked(&run)?;
+        resolved.config.execution.threads = self.threads.or(resolved.config.execution.threads);
         let agent = Agent::new(&resolved.config)?;
-        carry_out(&disk, &run, &resolved, &agent, common)
+        if resolved.id().to_string() == run.name() {
+            return carry_out(&disk, &run, &resolved, &agent, common);
+        }
+        // A warm start's lock is that of the run which asked for it first.
+        match resolved.warm_start() {
+            Some((_, id)) if id.to_string() == run.name() => {
+                make_warm_start(&disk, &run, &id, &resolved, &agent, common)
+            }
+            _ => Err(CliError::Usage {
+                message: format!("{} has been renamed from {}", run.name(), resolved.id()),
+                help: Some("rename it back: a run's directory is found by its name".to_owned()),
+            }),
+        }
     }
 }
 
@@ -122,33 +131,44 @@ pub(super) fn warm_start(
     agent: &Agent,
     common: &Common,
 ) -> Result<Weights, CliError> {
-    let (WarmStartConfig::Expert(warm), Some((canon, id))) = (&resolved.config.warm_start, resolved.warm_start())
-    else {
-        return Ok(agent.weights.clone());
-    };
+    let Some((canon, id)) = resolved.warm_start() else { return Ok(agent.weights.clone()) };
     let run = RunDir::open_or_create(disk, &common.runs_dir, &id.to_string(), &resolved.lock(), &canon)?;
-    if let Some(begun) = wait_for(&run, &id, resolved, common)? {
-        tell(common, &format!("warm start {id}  {}", run.path().display()));
-        log_to(disk, &run, resolved)?;
-        catch_signals()?;
-        let chat = agent.chat(&resolved.config)?;
-        let mut learner = agent.learner(&resolved.config, agent.weights.clone())?;
-        let progress = progress("warm start", &begun, warm.steps, common);
-        let episodes = warm_start::episodes(&resolved.config, warm, &chat, &expert(&chat));
-        let mut stage = WarmStart {
-            warm,
-            optimizer: optimizer(resolved),
-            stop: chat.end(),
-            rows: episodes.into_iter().flat_map(|episode| episode.sequences).collect(),
-            learner: &mut learner,
-        };
-        let ended = drive(&mut stage, begun, &resolved.config.execution, &progress);
-        progress.finish();
-        if let Ended::Interrupted(signal) = ended? {
-            return Err(CliError::Interrupted(signal));
-        }
-    }
+    make_warm_start(disk, &run, &id, resolved, agent, common)?;
     agent.checkpoint(disk, run.path())
+}
+
+/// Makes the warm start of a directory, if nobody has; whoever is at it is waited for.
+fn make_warm_start(
+    disk: &Disk,
+    run: &RunDir,
+    id: &RunId,
+    resolved: &Resolved,
+    agent: &Agent,
+    common: &Common,
+) -> Result<(), CliError> {
+    let WarmStartConfig::Expert(warm) = &resolved.config.warm_start else { return Ok(()) };
+    policy::device(&resolved.config.execution.device).map_err(CliError::Agent)?;
+    let Some(begun) = wait_for(run, id, resolved, common)? else { return Ok(()) };
+    tell(common, &format!("warm start {id}  {}", run.path().display()));
+    log_to(disk, run, resolved)?;
+    catch_signals()?;
+    let chat = agent.chat(&resolved.config)?;
+    let mut learner = agent.learner(&resolved.config, agent.weights.clone())?;
+    let progress = progress("warm start", &begun, warm.steps, common);
+    let episodes = warm_start::episodes(&resolved.config, warm, &chat, &expert(&chat));
+    let mut stage = WarmStart {
+        warm,
+        optimizer: optimizer(resolved),
+        stop: chat.end(),
+        rows: episodes.into_iter().flat_map(|episode| episode.sequences).collect(),
+        learner: &mut learner,
+    };
+    let ended = drive(&mut stage, begun, &resolved.config.execution, &progress);
+    progress.finish();
+    match ended? {
+        Ended::Done { .. } => Ok(()),
+        Ended::Interrupted(signal) => Err(CliError::Interrupted(signal)),
+    }
 }
 
 /// Begins the warm start, or waits until the process that makes it is done (None) or gone.
@@ -200,7 +220,7 @@ fn log_to(disk: &Disk, run: &RunDir, resolved: &Resolved) -> Result<(), CliError
     Ok(log::log_to(disk, run.path(), &resolved.config.execution.log)?)
 }
 
-fn catch_signals() -> Result<(), CliError> {
+pub(super) fn catch_signals() -> Result<(), CliError> {
     signals::catch().map_err(|error| CliError::Agent(format!("cannot catch signals: {error}")))
 }
 

@@ -4,8 +4,8 @@
 //! values, and each of them may be a range where the field takes numbers. One that takes text or a list: commas, dots
 //! and all belong to the one value, so that several are given only in a sweep file, an argument each.
 //!
-//! `a..b` and `a..=b` are integers, without and with `b`. `a..b:linN` and `a..b:logN` are N numbers from `a` to `b`, both
-//! included, at equal distances or ratios, rounded to 12 digits so that 1e-6 between 1e-7 and 1e-5 is 1e-6.
+//! `a..b` and `a..=b` are integers, without and with `b`. `a..b:linN` and `a..b:logN` are N numbers from `a` to `b`,
+//! both included, at equal distances or ratios, rounded to 12 digits so that 1e-6 between 1e-7 and 1e-5 is 1e-6.
 
 use super::error::{self, Diagnostic};
 use super::{Kind, Place};

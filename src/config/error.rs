@@ -322,7 +322,7 @@ mistakes! {
     alias_hidden(place, name: &str) "alias-hidden" "`{name}` is a path, and a path comes before an alias", "never used";
     unreadable(place, path: &str, why: &str) "unreadable" "cannot read {path}: {why}", "named here";
     sweep(place, message: &str, label: &str) "sweep" "{message}", "{label}";
-    bad_range(place, text: &str, why: &str) "bad-range" "`{text}` is no range to run: {why}", "this range";
+    bad_range(place, text: &str, why: &str) "bad-range" "`{text}` gives no values: {why}", "this range";
     not_an_override(place, text: &str) "not-an-override" "`{text}` is no override", "no `=`";
     unknown_override(place, key: &str) "unknown-override" "no value is called `{key}`", "unknown name";
     ambiguous(place, key: &str) "ambiguous-name" "`{key}` may mean several values", "ambiguous";

@@ -102,7 +102,7 @@ struct Axis {
 
 /// Cells that are left out.
 struct Exclude {
-    case: Option<String>,
+    case: Option<(String, Place)>,
     axes: Vec<Axis>,
 }
 
@@ -208,16 +208,20 @@ impl<'r> Sweep<'r> {
 
     /// The axes that cross a case, each with its values as far as they are sound.
     fn axes(&self, laid: &Laid<'_>, case: &Case, command: &[Axis], wrong: &mut Vec<Diagnostic>) -> Vec<Values> {
+        let spots = spots(self.root, &laid.body);
+        let here = |key: &str| {
+            let path = self.path(key);
+            if let [spot] = named(&spots, &path)[..] { spot.short.clone() } else { path }
+        };
         let mut axes: Vec<(String, &Axis)> = Vec::new();
         for axis in case.grid.iter().chain(command) {
-            let path = self.path(&axis.key);
+            let path = here(&axis.key);
             match axes.iter_mut().find(|(known, _)| *known == path) {
                 // The same path twice on the command line is an error like any other.
                 Some((_, known)) if known.argument.is_none() => *known = axis,
                 _ => axes.push((path, axis)),
             }
         }
-        let spots = spots(self.root, &laid.body);
         let mut found = Vec::new();
         for (path, axis) in axes {
             let here = named(&spots, &path);
@@ -346,7 +350,7 @@ fn again(cell: &Cell, noise: &Noise, seed: Option<&Value>, wrong: &mut Vec<Diagn
 
 impl Exclude {
     fn matches(&self, cell: &Cell, path: &dyn Fn(&str) -> String) -> bool {
-        let case = self.case.as_ref().is_none_or(|case| {
+        let case = self.case.as_ref().is_none_or(|(case, _)| {
             cell.case.strip_prefix(case.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         });
         case && self.axes.iter().all(|axis| {

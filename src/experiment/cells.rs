@@ -95,11 +95,19 @@ fn document(name_or_path: &str, reader: &dyn Reader) -> Result<String, Diagnosti
     match (sweeps.contains(&sweep), experiments.contains(&experiment)) {
         (true, _) => Ok(sweep),
         (_, true) => Ok(experiment),
-        _ => {
-            let all: Vec<String> = sweeps.into_iter().chain(experiments).collect();
-            Err(Diagnostic::unknown_experiment(name_or_path, &all))
-        }
+        _ => Err(unknown(name_or_path, reader)),
     }
+}
+
+fn unknown(name: &str, reader: &dyn Reader) -> Diagnostic {
+    let all: Vec<String> = reader.list(SWEEPS).into_iter().chain(reader.list("experiments")).collect();
+    Diagnostic::unknown_experiment(name, &all)
+}
+
+/// That no sweep and no experiment is called `name`, with those that are.
+#[must_use]
+pub fn unknown_sweep(name: &str, root: &Path) -> Diagnostics {
+    unknown(name, &Outside::new(root)).into()
 }
 
 fn resolved(cell: &Cell, values: config::Resolved) -> Result<Resolved, Diagnostics> {

@@ -71,6 +71,13 @@ impl Progress {
         }
     }
 
+    /// Shows what goes on within a step; where there is no bar, nothing.
+    pub fn within(&self, view: &impl fmt::Display) {
+        if let Shown::Bar(bar) = &self.shown {
+            bar.set_message(view.to_string());
+        }
+    }
+
     /// Prints text of any number of lines above the bar.
     pub fn message(&self, text: &str) {
         match &self.shown {

@@ -63,8 +63,8 @@ pub struct Paired {
     pub interval: Option<(f64, f64)>,
     /// Pairs needed to see the effect; None below two.
     pub needed: Option<u64>,
-    /// Tasks that all pairs share, and the standard error over them of the difference averaged over pairs; None where the
-    /// metric is not a mean over tasks.
+    /// Tasks that all pairs share, and the standard error over them of the difference averaged over pairs; None where
+    /// the metric is not a mean over tasks.
     pub tasks: Option<(usize, f64)>,
 }
 

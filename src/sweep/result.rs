@@ -48,8 +48,8 @@ pub struct CellResult {
 pub type Task = (usize, String, u64);
 
 impl SweepResult {
-    /// Reads the runs of a sweep. Metrics are those asked for, or else the sweep's own, or else success and reward of the
-    /// last evaluation.
+    /// Reads the runs of a sweep. Metrics are those asked for, or else the sweep's own, or else success and reward of
+    /// the last evaluation.
     ///
     /// # Errors
     /// The system's; [`RunError::Corrupt`].
@@ -68,12 +68,6 @@ impl SweepResult {
         let metrics = chosen(metrics, &sweep.report);
         let comparison = Comparison::new(&cells, metrics, sweep.baseline.as_deref(), sweep.noise.as_deref(), effect);
         Ok(Self { name: record.name(), cells, comparison })
-    }
-
-    /// Whether every run is done.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.cells.iter().all(|cell| cell.state == State::Done)
     }
 }
 

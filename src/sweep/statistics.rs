@@ -16,9 +16,9 @@ pub fn standard_error(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| stats::std(values, 1) / (values.len() as f64).sqrt())
 }
 
-/// A 95 % percentile interval of the mean (Efron 1979) from [`RESAMPLES`] resamples, drawn by a fixed key: the same values
-/// give the same interval. None below two values. With few values it is narrower than it should be (for two, it covers
-/// half the time): it is shown beside the standard error, not instead of it.
+/// A 95 % percentile interval of the mean (Efron 1979) from [`RESAMPLES`] resamples, drawn by a fixed key: the same
+/// values give the same interval. None below two values. With few values it is narrower than it should be (for two, it
+/// covers half the time): it is shown beside the standard error, not instead of it.
 #[must_use]
 pub fn bootstrap(values: &[f64]) -> Option<(f64, f64)> {
     let n = values.len();

@@ -45,7 +45,8 @@ impl Reader for Files {
     }
 
     fn list(&self, folder: &str) -> Vec<String> {
-        let below = |path: &&String| path.starts_with(folder) && path.ends_with(".kdl");
+        let sweep = |path: &str| folder == "experiments" && path.starts_with("experiments/sweeps/");
+        let below = |path: &&String| path.starts_with(folder) && path.ends_with(".kdl") && !sweep(path);
         self.0.keys().filter(below).cloned().collect()
     }
 

@@ -20,6 +20,7 @@ mod replay;
 mod reward;
 mod run;
 mod stops;
+mod sweep;
 mod tidy;
 mod window;
 

@@ -108,7 +108,8 @@ fn document(tasks: &str, overrides: &[&str]) -> Resolved {
 fn what_the_experts_say_fits_into_each_experiment() {
     let tokenizer = Tokenizer::from_json(include_str!("../../configs/model/tiny-tokenizer.json")).unwrap();
     let chat = Chat::new(&tokenizer, true).unwrap();
-    for (path, _) in EMBEDDED.iter().filter(|(path, _)| path.starts_with("experiments/")) {
+    let experiment = |path: &str| path.starts_with("experiments/") && !path.starts_with("experiments/sweeps/");
+    for (path, _) in EMBEDDED.iter().filter(|(path, _)| experiment(path)) {
         let resolved = resolve(path, &["warm-start.episodes=200"]);
         let WarmStartConfig::Expert(warm) = &resolved.config.warm_start else { continue };
         for episode in warm_start::episodes(&resolved.config, warm, &chat, &expert(&chat)) {

@@ -189,7 +189,10 @@ impl Documents<'_> {
         let mut exclude = Exclude { case: None, axes: Vec::new() };
         for node in nodes {
             match node.name().value() {
-                "case" => exclude.case = self.one_name(source, node),
+                "case" => {
+                    let place = Place::of(source, node.name().span());
+                    exclude.case = self.one_name(source, node).map(|name| (name, place));
+                }
                 _ => exclude.axes.extend(self.axis(source, node)),
             }
         }
@@ -226,12 +229,12 @@ impl Documents<'_> {
             let help = error::choices(name, "cases", &names);
             self.errors.push(error::sweep(at, &format!("there is no case \"{name}\""), "the baseline").help(help));
         }
-        for name in named {
+        for (name, place) in named {
             let outer = |case: &&str| **case == *name || case.starts_with(&format!("{name} "));
             if !names.iter().any(outer) {
                 let help = error::choices(name, "cases", &names);
                 self.errors
-                    .push(error::sweep(&here, &format!("there is no case \"{name}\""), "excluded in here").help(help));
+                    .push(error::sweep(place, &format!("there is no case \"{name}\""), "excludes nothing").help(help));
             }
         }
         if let Some(Noise { name, place, .. }) = &head.noise {

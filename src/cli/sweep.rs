@@ -1,0 +1,148 @@
+//! `starpo sweep`: many runs of an experiment, carried out and compared.
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::agent::locked;
+use super::comparison;
+use super::run::{catch_signals, tell};
+use super::{CliError, Common, root, say};
+use crate::config::Diagnostics;
+use crate::experiment;
+use crate::record::{Disk, Progress, RunDir};
+use crate::sweep::{Launcher, Pool, Record, Room, Slurm, SweepEnded, SweepError, SweepResult, drive, jobs};
+
+/// A sweep, or an experiment with several values to some overrides.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Sweep {
+    /// A name in `experiments/sweeps/` or `experiments/`, a path to a `.kdl` file, or the directory of a sweep
+    name: String,
+    /// `path=value`, `path=1,2,3`, `path=1..=5`, `path=1e-7..1e-5:log5`
+    overrides: Vec<String>,
+    /// What carries the runs out
+    #[arg(long, value_enum, default_value_t = By::Pool)]
+    launcher: By,
+    /// Runs at a time; as many as fit the cores, unless said
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Threads of a run; the cores are shared out, unless said
+    #[arg(long)]
+    threads: Option<usize>,
+    /// An option for `sbatch`, such as `--sbatch=--time=04:00:00`; repeatable
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    sbatch: Vec<String>,
+    /// How often a run that failed begins again
+    #[arg(long, default_value_t = 1)]
+    retries: u32,
+    /// Write down and list the runs, and start none
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    shown: comparison::Shown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Processes on this machine
+    Pool,
+    /// Arrays of a Slurm cluster
+    Slurm,
+}
+
+impl Sweep {
+    pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
+        let disk = Disk::default();
+        let record = self.record(&disk, common)?;
+        let result = self.result(&disk, &record, common)?;
+        tell(common, &format!("sweep {}  {}", record.name(), record.path.display()));
+        if self.dry_run {
+            return list(&result, common);
+        }
+        let jobs = jobs(&disk, &common.runs_dir, &record)?;
+        if jobs.is_empty() {
+            return self.shown.say(&[result], common);
+        }
+        catch_signals()?;
+        let output = record.path.join("output");
+        disk.ensure_folder(&output)?;
+        let mut launcher = self.launcher(&disk, &record, common)?;
+        let progress = Progress::new(&record.cells.name, 0, jobs.len(), common.quiet || common.json);
+        let ended = drive(&disk, &common.runs_dir, &jobs, &mut *launcher, self.retries, &progress);
+        progress.finish();
+        match ended? {
+            SweepEnded::Interrupted(signal) => Err(CliError::Interrupted(signal)),
+            SweepEnded::Done => self.shown.say(&[self.result(&disk, &record, common)?], common),
+            SweepEnded::Failed(runs) => {
+                self.shown.say(&[self.result(&disk, &record, common)?], common)?;
+                Err(CliError::Failed { message: failures(&runs), output })
+            }
+        }
+    }
+
+    /// Of a document or an experiment anew, of a sweep that is written down as it is there.
+    fn record(&self, disk: &Disk, common: &Common) -> Result<Record, CliError> {
+        if experiment::sweep_exists(&self.name, &root()) || experiment::exists(&self.name, &root()) {
+            return Ok(Record::make(disk, &common.runs_dir, &self.name, &self.overrides, &root())??);
+        }
+        match Record::find(disk, &common.runs_dir, &self.name) {
+            Ok(record) if self.overrides.is_empty() => Ok(record),
+            Ok(record) => Err(CliError::Usage {
+                message: format!("{} is written down: nothing overrides it", record.name()),
+                help: Some(format!("`starpo sweep {} …` makes another", record.cells.name)),
+            }),
+            // The sweeps and experiments that there are say more than the directories.
+            Err(_) => {
+                let unknown: Diagnostics = experiment::unknown_sweep(&self.name, &root());
+                Err(unknown.into())
+            }
+        }
+    }
+
+    fn launcher(&self, disk: &Disk, record: &Record, common: &Common) -> Result<Box<dyn Launcher>, CliError> {
+        let said = |error: std::io::Error| CliError::Agent(format!("cannot find this program: {error}"));
+        let program = std::env::current_exe().map_err(said)?;
+        let runs = std::path::absolute(&common.runs_dir).map_err(said)?;
+        let output = std::path::absolute(record.path.join("output")).map_err(said)?;
+        // One run stands for all: settings that are local seldom differ within a sweep.
+        let first = &record.cells.cells[0].run;
+        let execution = locked(&RunDir::open(disk, &common.runs_dir.join(first)))?.config.execution;
+        let threads = self.threads.or(execution.threads);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let alone = (execution.device != "cpu").then_some(1);
+        if self.launcher == By::Pool {
+            return Ok(Box::new(Pool::new(program, runs, output, Room::new(self.jobs.or(alone), threads, cores))));
+        }
+        let (options, threads) = (self.sbatch.clone(), threads.unwrap_or(1));
+        let slurm = Slurm::new(program, runs, output, record.name(), self.jobs, threads, options);
+        Ok(Box::new(slurm.map_err(SweepError::from)?))
+    }
+
+    fn result(&self, disk: &Disk, record: &Record, common: &Common) -> Result<SweepResult, CliError> {
+        let shown = &self.shown;
+        Ok(SweepResult::read(disk, &common.runs_dir, record, &shown.metric, shown.effect)?)
+    }
+}
+
+/// The cells and where their runs stand.
+fn list(result: &SweepResult, common: &Common) -> Result<(), CliError> {
+    if common.json {
+        let cell = |cell: &crate::sweep::CellResult| {
+            json!({"case": cell.case, "axes": comparison::axes(cell), "seed": cell.seed, "run": cell.run,
+                "state": cell.state.name()})
+        };
+        say(&json!({"sweep": result.name, "cells": result.cells.iter().map(cell).collect::<Vec<_>>()}).to_string());
+        return Ok(());
+    }
+    for arm in &result.comparison.arms {
+        for cell in arm.cells.iter().map(|number| &result.cells[*number]) {
+            say(&format!("{:<12} {}  {}, seed {}", cell.state.name(), cell.run, arm.name, cell.seed));
+        }
+    }
+    Ok(())
+}
+
+fn failures(runs: &[(String, String)]) -> String {
+    let lines: Vec<String> = runs.iter().map(|(run, reason)| format!("{run}: {reason}")).collect();
+    let count = if runs.len() == 1 { "a run failed".to_owned() } else { format!("{} runs failed", runs.len()) };
+    format!("{count}\n{}", lines.join("\n"))
+}

@@ -1,0 +1,208 @@
+//! Sweeps as a person meets them: carried out, killed, gone on with, compared.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use starpo::record::State;
+use starpo::sweep::{CellResult, Comparison};
+
+/// Runs of a second or two that share a warm start.
+const TINY: [&str; 14] = [
+    "warm-start.episodes=4",
+    "warm-start.steps=2",
+    "warm-start.batch=4",
+    "width=16",
+    "layers=1",
+    "ffn=16",
+    "groups=2",
+    "group-size=2",
+    "max-turns=1",
+    "max-response-tokens=60",
+    "eval.tasks=4",
+    "eval.every=2",
+    "checkpoint-every=1",
+    "train.steps=4",
+];
+
+const SWEEP: &str = "sweep \"tiny\" {
+    experiment \"repro\"
+    grid { seed \"1..=2\" }
+    case \"none\" { filter \"none\" }
+    case \"top-p\" { filter \"top-p\" { value 0.9 } }
+    case \"the same\" { filter \"none\" }
+    baseline \"none\"
+    noise \"again\" shift=50
+}
+";
+
+fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starpo"));
+    command.args(words).current_dir(folder).env("NO_COLOR", "1");
+    command
+}
+
+fn starpo(folder: &Path, words: &[&str]) -> Output {
+    command(folder, words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// A folder with the sweep in it.
+fn project() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("experiments/sweeps")).unwrap();
+    std::fs::write(folder.path().join("experiments/sweeps/tiny.kdl"), SWEEP).unwrap();
+    folder
+}
+
+fn words<'w>(more: &[&'w str]) -> Vec<&'w str> {
+    [&["sweep", "tiny"], &TINY[..], more].concat()
+}
+
+/// Runs and digests of a sweep's cells.
+fn digests(output: &Output) -> Vec<(String, String)> {
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    let cells = document[0]["cells"].as_array().unwrap();
+    cells.iter().map(|cell| (cell["run"].to_string(), cell["digest"].to_string())).collect()
+}
+
+fn attempts(folder: &Path) -> usize {
+    let runs = std::fs::read_dir(folder.join("runs")).unwrap().map(|entry| entry.unwrap().path().join("attempts"));
+    runs.filter_map(|attempts| std::fs::read_dir(attempts).ok()).map(Iterator::count).sum()
+}
+
+#[test]
+fn a_sweep_is_carried_out_once_and_goes_on_after_a_kill() {
+    let (calm, killed) = (project(), project());
+    let first = starpo(calm.path(), &words(&["--json"]));
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let whole = digests(&first);
+    assert_eq!(whole.len(), 8);
+    assert_eq!(whole[0], whole[4], "equal cells are one run");
+    let runs = attempts(calm.path());
+    assert_eq!(runs, 7, "six runs and their warm start");
+    let again = starpo(calm.path(), &words(&[]));
+    assert!(again.status.success() && attempts(calm.path()) == runs, "nothing is done twice");
+    let table = text(&again.stdout);
+    assert!(table.contains("8 of 8 cells done") && table.contains("A/A: two equal settings, 2 pairs"), "{table}");
+
+    let list = starpo(killed.path(), &words(&["--dry-run"]));
+    assert_eq!(text(&list.stdout).lines().filter(|line| line.starts_with("new")).count(), 8, "{}", text(&list.stderr));
+    // The locks are written: what the documents say from here on changes nothing.
+    std::fs::write(killed.path().join("experiments/sweeps/tiny.kdl"), "sweep \"tiny\" { nonsense }").unwrap();
+    let name = std::fs::read_dir(killed.path().join("runs/sweeps")).unwrap().next().unwrap().unwrap().file_name();
+    let name = name.to_str().unwrap();
+    for steps in [1, 5] {
+        let mut sweep =
+            command(killed.path(), &["sweep", name, "--retries", "0"]).stderr(Stdio::null()).spawn().unwrap();
+        let lines = || {
+            let runs = std::fs::read_dir(killed.path().join("runs")).unwrap();
+            let metrics = runs.map(|entry| std::fs::read_to_string(entry.unwrap().path().join("metrics.jsonl")));
+            metrics.map(|text| text.unwrap_or_default().lines().count()).sum::<usize>()
+        };
+        while lines() < steps && sweep.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        sweep.kill().unwrap();
+        sweep.wait().unwrap();
+    }
+    let last = starpo(killed.path(), &["sweep", name, "--json"]);
+    assert!(last.status.success(), "{}", text(&last.stderr));
+    assert_eq!(digests(&last), whole);
+    let tables =
+        [(&calm, "tiny-"), (&killed, name)].map(|(folder, name)| starpo(folder.path(), &["compare", name]).stdout);
+    assert_eq!(text(&tables[0]), text(&tables[1]));
+    let list = starpo(calm.path(), &["ls"]);
+    assert_eq!(text(&list.stdout).lines().count(), 1 + 7, "{}", text(&list.stdout));
+}
+
+#[test]
+fn a_signal_reaches_every_run_and_the_same_command_goes_on() {
+    let folder = project();
+    let long = words(&["train.steps=400", "--json"]);
+    let long: Vec<&str> = long.into_iter().filter(|word| *word != "train.steps=4").collect();
+    let sweep = command(folder.path(), &long).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let begun = || {
+        let runs = std::fs::read_dir(folder.path().join("runs")).into_iter().flatten().flatten();
+        runs.filter(|run| run.file_name().to_str().is_some_and(|name| name.starts_with("repro-")))
+            .filter(|run| run.path().join("metrics.jsonl").exists())
+            .count()
+    };
+    while begun() < 1 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let interrupt = Command::new("kill").args(["-INT", &sweep.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let status = sweep.wait_with_output().unwrap().status;
+    assert_eq!(status.code(), Some(130));
+    let list = starpo(folder.path(), &["ls"]);
+    let states: Vec<&str> = text(&list.stdout).lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert!(states.contains(&"interrupted") && states.contains(&"new") && !states.contains(&"running"), "{states:?}");
+}
+
+#[test]
+fn what_fails_is_tried_again_and_then_told() {
+    let folder = project();
+    // This build knows no such device.
+    let failing = words(&["device=wgpu", "numerics=gpu-f32", "--retries", "1"]);
+    let output = starpo(folder.path(), &failing);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let error = text(&output.stderr);
+    assert!(error.contains("begins again: it never began"), "{error}");
+    assert!(error.contains("7 runs failed") && error.contains("its warm start"), "{error}");
+    let bad = starpo(folder.path(), &words(&["seed=5..5"]));
+    assert_eq!(bad.status.code(), Some(2));
+    let several = starpo(folder.path(), &["run", "repro", "seed=1,2"]);
+    assert!(text(&several.stderr).contains("starpo sweep"), "{}", text(&several.stderr));
+    let unknown = starpo(folder.path(), &["sweep", "tinny"]);
+    assert!(text(&unknown.stderr).contains("sweeps/tiny"), "{}", text(&unknown.stderr));
+}
+
+/// Worked by hand. Seeds 1, 2, 3; tasks a, b. Baseline solves (1, 0), (0, 0), (1, 0); the other (1, 1), (0, 1), (1, 0).
+/// By seed the differences are 0.5, 0.5, 0: mean 1/3, deviation √(1/12), error 1/6. By task, averaged over seeds: a 0,
+/// b 2/3: deviation √2/3, error 1/3. Means are 1/3 and 2/3; deviation of the baseline √(1/12).
+#[test]
+fn differences_are_paired_by_seed_and_by_task() {
+    let cell = |case: &str, seed: u64, solved: [f64; 2]| {
+        let tasks = solved.iter().enumerate().map(|(group, value)| ((group, "x".to_owned(), group as u64), *value));
+        let mean = (solved[0] + solved[1]) / 2.0;
+        CellResult {
+            case: case.to_owned(),
+            axes: Vec::new(),
+            seed,
+            run: format!("{case}-{seed}"),
+            path: "x".into(),
+            state: State::Done,
+            digest: None,
+            metrics: vec![serde_json::json!({"eval": {"success": mean, "turns": 2.0 * seed as f64}})],
+            tasks: [("eval.success".to_owned(), tasks.collect())].into(),
+        }
+    };
+    let mut cells = vec![cell("base", 1, [1.0, 0.0]), cell("base", 2, [0.0, 0.0]), cell("base", 3, [1.0, 0.0])];
+    // In another order: seeds pair, not places.
+    cells.extend([cell("other", 3, [1.0, 0.0]), cell("other", 1, [1.0, 1.0]), cell("other", 2, [0.0, 1.0])]);
+    cells.extend([cell("again", 11, [1.0, 1.0]), cell("again", 12, [0.0, 0.0])]);
+    cells.push(CellResult { state: State::Interrupted, ..cell("other", 4, [1.0, 1.0]) });
+    let metrics = vec!["eval.success".to_owned(), "eval.turns".to_owned()];
+    let Comparison { arms, .. } = Comparison::new(&cells, metrics, Some("base"), Some("again"), 0.5);
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+    let [base, other, again] = &arms[..] else { panic!("{arms:?}") };
+    let success = &base.measured[0];
+    assert!(near(success.mean, 1.0 / 3.0) && near(success.error.unwrap(), 1.0 / 6.0), "{success:?}");
+    // 2 · (2.801585 · 0.288675 / 0.5)² = 5.23.
+    assert_eq!((success.needed, &success.paired), (Some(6), &None));
+    let paired = other.measured[0].paired.as_ref().unwrap();
+    assert!(near(other.measured[0].mean, 2.0 / 3.0) && near(paired.mean, 1.0 / 3.0), "{paired:?}");
+    assert!(near(paired.error.unwrap(), 1.0 / 6.0), "{paired:?}");
+    let (tasks, error) = paired.tasks.unwrap();
+    assert!(tasks == 2 && near(error, 1.0 / 3.0), "{paired:?}");
+    assert_eq!((paired.interval, paired.needed), (Some((0.0, 0.5)), Some(3)));
+    assert_eq!((other.done, other.cells.len(), paired.differences.as_slice()), (3, 4, &[0.0, 0.5, 0.5][..]));
+    let noise = again.measured[0].paired.as_ref().unwrap();
+    assert!(again.is_noise && noise.differences == [0.5, 0.0], "{noise:?}");
+    let turns = other.measured[1].paired.as_ref().unwrap();
+    assert_eq!((turns.mean, turns.error, turns.tasks), (0.0, Some(0.0), None));
+}
