@@ -10,6 +10,11 @@ default:
 exp name *overrides:
     @cargo run --quiet --release -- run "$@"
 
+# Run a sweep and compare its arms:  just sweep filters   just sweep sokoban top_p=0.9,0.5 seed=1..=5
+[no-exit-message]
+sweep name *overrides:
+    @cargo run --quiet --release -- sweep "$@"
+
 # Show a resolved experiment, each value with its origin, and its key
 [no-exit-message]
 show name *overrides:
@@ -35,6 +40,10 @@ check:
 # The same experiment must give the same bytes: twice, with one thread and two, and through five kills
 repro:
     @.ci/repro
+
+# A small sweep through a Slurm cluster of one node: a task is killed and resumes, the digests are the local ones. Root
+slurm:
+    @.ci/slurm
 
 # What CI runs
 ci:

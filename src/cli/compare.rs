@@ -7,7 +7,7 @@ use super::{CliError, Common};
 use crate::record::{Disk, RunError, reader};
 use crate::sweep::{CellResult, Comparison, Record, SweepResult, chosen};
 
-/// Runs and sweeps.
+/// Runs and sweeps: the first of them, or its baseline, is what the others are compared with.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Compare {
     /// Directories of runs or of sweeps, or unique prefixes of their names
@@ -20,27 +20,31 @@ pub(super) struct Compare {
 impl Compare {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let (disk, shown) = (Disk::default(), &self.shown);
-        let (mut results, mut runs) = (Vec::new(), Vec::new());
+        let (mut cells, mut baseline) = (Vec::new(), None);
         for subject in &self.subjects {
-            match reader::find(&disk, &common.runs_dir, subject) {
+            let own = match reader::find(&disk, &common.runs_dir, subject) {
                 Ok(path) => {
                     let cell = CellResult::read(&disk, &path)?;
-                    runs.push(CellResult { case: cell.run.clone(), ..cell });
+                    vec![CellResult { case: cell.run.clone(), ..cell }]
                 }
                 Err(RunError::Unknown { .. }) => {
                     let record = Record::find(&disk, &common.runs_dir, subject)?;
-                    let read = SweepResult::read(&disk, &common.runs_dir, &record, &shown.metric, shown.effect)?;
-                    results.push(read);
+                    let result = SweepResult::read(&disk, &common.runs_dir, &record, &shown.metric, shown.effect)?;
+                    if self.subjects.len() == 1 {
+                        return shown.say(&result, common);
+                    }
+                    let title = |case: &str| format!("{} {case}", result.name).trim_end().to_owned();
+                    baseline = baseline.or(record.cells.baseline.as_deref().map(title));
+                    let named = |cell: &CellResult| CellResult { case: title(&cell.case), ..cell.clone() };
+                    result.cells.iter().map(named).collect()
                 }
                 Err(error) => return Err(error.into()),
-            }
+            };
+            baseline = baseline.or(own.first().map(|cell| cell.case.clone()));
+            cells.extend(own);
         }
-        if let Some(first) = runs.first() {
-            let baseline = Some(first.case.clone());
-            let metrics = chosen(&shown.metric, &[]);
-            let comparison = Comparison::new(&runs, metrics, baseline.as_deref(), None, shown.effect);
-            results.push(SweepResult { name: "runs".to_owned(), cells: runs, comparison });
-        }
-        self.shown.say(&results, common)
+        let metrics = chosen(&shown.metric, &[]);
+        let comparison = Comparison::new(&cells, metrics, baseline.as_deref(), None, shown.effect);
+        shown.say(&SweepResult { name: self.subjects.join(", "), cells, comparison }, common)
     }
 }

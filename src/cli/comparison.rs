@@ -21,12 +21,11 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Prints the comparisons.
-    pub(super) fn say(&self, results: &[SweepResult], common: &Common) -> Result<(), CliError> {
-        if common.json {
-            say(&Value::from(results.iter().map(as_json).collect::<Vec<_>>()).to_string());
-        } else {
-            say(results.iter().map(|result| self.text(result)).collect::<Vec<_>>().join("\n\n").trim_end());
+    /// Prints the comparison.
+    pub(super) fn say(&self, result: &SweepResult, common: &Common) -> Result<(), CliError> {
+        match common.json {
+            true => say(&as_json(result).to_string()),
+            false => say(self.text(result).trim_end()),
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! `starpo run` and `starpo exec`: train, from wherever the run stands.
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub(super) struct Exec {
     run: String,
     /// Worker threads, whatever the run says: no number depends on them
     #[arg(long)]
-    threads: Option<usize>,
+    threads: Option<NonZeroUsize>,
 }
 
 impl Run {
@@ -65,7 +66,7 @@ impl Exec {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
         let mut resolved = locked(&run)?;
-        resolved.config.execution.threads = self.threads.or(resolved.config.execution.threads);
+        resolved.config.execution.threads = self.threads.map(NonZeroUsize::get).or(resolved.config.execution.threads);
         let agent = Agent::new(&resolved.config)?;
         if resolved.id().to_string() == run.name() {
             return carry_out(&disk, &run, &resolved, &agent, common);

@@ -1,5 +1,7 @@
 //! `starpo sweep`: many runs of an experiment, carried out and compared.
 
+use std::num::NonZeroUsize;
+
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -24,10 +26,10 @@ pub(super) struct Sweep {
     launcher: By,
     /// Runs at a time; as many as fit the cores, unless said
     #[arg(long)]
-    jobs: Option<usize>,
+    jobs: Option<NonZeroUsize>,
     /// Threads of a run; the cores are shared out, unless said
     #[arg(long)]
-    threads: Option<usize>,
+    threads: Option<NonZeroUsize>,
     /// An option for `sbatch`, such as `--sbatch=--time=04:00:00`; repeatable
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     sbatch: Vec<String>,
@@ -53,14 +55,14 @@ impl Sweep {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
         let record = self.record(&disk, common)?;
-        let result = self.result(&disk, &record, common)?;
+        record.cells.short_names.iter().for_each(|name| tell(common, name));
         tell(common, &format!("sweep {}  {}", record.name(), record.path.display()));
         if self.dry_run {
-            return list(&result, common);
+            return list(&self.result(&disk, &record, common)?, common);
         }
         let jobs = jobs(&disk, &common.runs_dir, &record)?;
         if jobs.is_empty() {
-            return self.shown.say(&[result], common);
+            return self.shown.say(&self.result(&disk, &record, common)?, common);
         }
         catch_signals()?;
         let output = record.path.join("output");
@@ -71,9 +73,9 @@ impl Sweep {
         progress.finish();
         match ended? {
             SweepEnded::Interrupted(signal) => Err(CliError::Interrupted(signal)),
-            SweepEnded::Done => self.shown.say(&[self.result(&disk, &record, common)?], common),
+            SweepEnded::Done => self.shown.say(&self.result(&disk, &record, common)?, common),
             SweepEnded::Failed(runs) => {
-                self.shown.say(&[self.result(&disk, &record, common)?], common)?;
+                self.shown.say(&self.result(&disk, &record, common)?, common)?;
                 Err(CliError::Failed { message: failures(&runs), output })
             }
         }
@@ -106,14 +108,15 @@ impl Sweep {
         // One run stands for all: settings that are local seldom differ within a sweep.
         let first = &record.cells.cells[0].run;
         let execution = locked(&RunDir::open(disk, &common.runs_dir.join(first)))?.config.execution;
-        let threads = self.threads.or(execution.threads);
+        let (jobs, threads) = (self.jobs.map(NonZeroUsize::get), self.threads.map(NonZeroUsize::get));
+        let threads = threads.or(execution.threads);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let alone = (execution.device != "cpu").then_some(1);
         if self.launcher == By::Pool {
-            return Ok(Box::new(Pool::new(program, runs, output, Room::new(self.jobs.or(alone), threads, cores))));
+            return Ok(Box::new(Pool::new(program, runs, output, Room::new(jobs.or(alone), threads, cores))));
         }
         let (options, threads) = (self.sbatch.clone(), threads.unwrap_or(1));
-        let slurm = Slurm::new(program, runs, output, record.name(), self.jobs, threads, options);
+        let slurm = Slurm::new(program, runs, output, record.name(), jobs, threads, options);
         Ok(Box::new(slurm.map_err(SweepError::from)?))
     }
 

@@ -31,7 +31,7 @@ use super::error::{self, Diagnostic};
 use super::laid::Laid;
 use super::overrides::{Assignment, assignments, named};
 use super::schema::{self, ends_with, fold};
-use super::tree::{Tree, spots};
+use super::tree::{Spot, Tree, spots};
 use super::{Diagnostics, Field, Kind, Place, Reader, Resolved, Value};
 
 /// The axis whose values repeat a run with other random draws.
@@ -96,8 +96,8 @@ struct Axis {
     key: String,
     key_place: Place,
     texts: Vec<(String, Place)>,
-    /// The whole argument, if it stands on the command line.
-    argument: Option<Place>,
+    /// The number of its argument and the whole of it, if it stands on the command line.
+    argument: Option<(usize, Place)>,
 }
 
 /// Cells that are left out.
@@ -121,7 +121,8 @@ impl<'r> Sweep<'r> {
         let mut documents = Documents::new(reader);
         let head = documents.head(path);
         let mut wrong = Vec::new();
-        let command: Vec<Axis> = assignments(overrides, &mut wrong).into_iter().map(Axis::of_command).collect();
+        let command = assignments(overrides, &mut wrong).into_iter().enumerate().map(Axis::of_command);
+        let command: Vec<Axis> = command.collect();
         let (experiment, head) = match head {
             Some(head) => (documents.experiment_of(&head), head),
             None => (documents.experiment(path, None), Head::default()),
@@ -177,19 +178,33 @@ impl<'r> Sweep<'r> {
 
     /// Makes the cells.
     fn expand(&mut self, command: &[Axis], excludes: &[Exclude], noise: Option<&Noise>, wrong: &mut Vec<Diagnostic>) {
-        let (mut cells, mut repeated, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut cells, mut repeated, mut met, mut sound) = (Vec::new(), Vec::new(), Vec::new(), true);
         for (index, case) in self.cases.iter().enumerate() {
             let mut broken = Vec::new();
             let laid = self.lay(case, &mut broken);
             let whole = broken.is_empty();
             wrong.append(&mut broken);
             if !whole {
+                sound = false;
                 continue;
             }
-            let axes = self.axes(&laid, case, command, wrong);
-            known.extend(axes.iter().map(|axis| axis.path.clone()));
-            let mut made = product(case, index, &axes, wrong);
-            made.retain(|cell| !excludes.iter().any(|exclude| exclude.matches(cell, &|key| self.path(key))));
+            let spots = spots(self.root, &laid.body);
+            let axes = self.axes(&spots, case, command, wrong);
+            let empty = Cell {
+                case: case.name.clone(),
+                axes: Vec::new(),
+                overrides: vec![String::new(); command.len()],
+                index,
+                assignments: Vec::new(),
+            };
+            let mut made = product(empty, &axes, wrong);
+            for exclude in excludes.iter().filter(|exclude| exclude.covers(&case.name)) {
+                let paths: Vec<String> = exclude.axes.iter().map(|axis| self.path(&axis.key, &spots)).collect();
+                made.retain(|cell| !exclude.matches(cell, &paths));
+                let crosses = |path: &String| axes.iter().any(|axis| axis.path == *path);
+                let known = exclude.axes.iter().zip(&paths).filter(|(_, path)| crosses(path));
+                met.extend(known.map(|(axis, _)| &axis.key_place));
+            }
             if let Some(noise) = noise.filter(|_| self.baseline.as_ref() == Some(&case.name)) {
                 let seed = laid.body.get(SEED).map(Tree::value);
                 repeated.extend(made.iter().filter_map(|cell| again(cell, noise, seed.as_ref(), wrong)));
@@ -197,7 +212,7 @@ impl<'r> Sweep<'r> {
             cells.append(&mut made);
         }
         for axis in excludes.iter().flat_map(|exclude| &exclude.axes) {
-            if !known.contains(&self.path(&axis.key)) && !known.is_empty() {
+            if sound && !met.contains(&&axis.key_place) {
                 let message = format!("`{}` is no axis of this sweep", axis.key);
                 wrong.push(error::sweep(&axis.key_place, &message, "excludes nothing"));
             }
@@ -207,15 +222,10 @@ impl<'r> Sweep<'r> {
     }
 
     /// The axes that cross a case, each with its values as far as they are sound.
-    fn axes(&self, laid: &Laid<'_>, case: &Case, command: &[Axis], wrong: &mut Vec<Diagnostic>) -> Vec<Values> {
-        let spots = spots(self.root, &laid.body);
-        let here = |key: &str| {
-            let path = self.path(key);
-            if let [spot] = named(&spots, &path)[..] { spot.short.clone() } else { path }
-        };
+    fn axes(&self, spots: &[Spot<'_>], case: &Case, command: &[Axis], wrong: &mut Vec<Diagnostic>) -> Vec<Values> {
         let mut axes: Vec<(String, &Axis)> = Vec::new();
         for axis in case.grid.iter().chain(command) {
-            let path = here(&axis.key);
+            let path = self.path(&axis.key, spots);
             match axes.iter_mut().find(|(known, _)| *known == path) {
                 // The same path twice on the command line is an error like any other.
                 Some((_, known)) if known.argument.is_none() => *known = axis,
@@ -224,7 +234,7 @@ impl<'r> Sweep<'r> {
         }
         let mut found = Vec::new();
         for (path, axis) in axes {
-            let here = named(&spots, &path);
+            let here = named(spots, &path);
             let said = here.iter().find_map(|spot| spot.tree?.place.as_ref()).filter(|_| axis.argument.is_none());
             if let Some(place) = said.filter(|place| Arc::ptr_eq(&place.source, &axis.key_place.source)) {
                 let message = format!("`{}` is an axis, and case \"{}\" gives it a value", axis.key, case.name);
@@ -241,15 +251,16 @@ impl<'r> Sweep<'r> {
         found
     }
 
-    /// The whole path of a key, as far as the description alone tells.
-    fn path(&self, key: &str) -> String {
+    /// The whole path of a key, where there is no doubt about it: among the values that there are, or among all.
+    fn path(&self, key: &str, spots: &[Spot<'_>]) -> String {
         let key = fold(key);
         let entries = schema::entries(self.root);
         if entries.iter().any(|entry| entry.path == key) {
             return key;
         }
-        if let Some(alias) = self.aliases.iter().find(|alias| alias.name == key) {
-            return fold(&alias.path);
+        let key = self.aliases.iter().find(|alias| alias.name == key).map_or(key, |alias| fold(&alias.path));
+        if let [spot] = named(spots, &key)[..] {
+            return spot.short.clone();
         }
         let mut ends: Vec<&str> =
             entries.iter().map(|entry| entry.path.as_str()).filter(|path| ends_with(path, &key)).collect();
@@ -277,9 +288,9 @@ struct Values {
 }
 
 impl Axis {
-    fn of_command(assignment: Assignment) -> Self {
+    fn of_command((number, assignment): (usize, Assignment)) -> Self {
         let Assignment { typed, text, place, key_place, text_place, .. } = assignment;
-        Self { key: typed, key_place, texts: vec![(text, text_place)], argument: Some(place) }
+        Self { key: typed, key_place, texts: vec![(text, text_place)], argument: Some((number, place)) }
     }
 
     fn values(&self, path: String, kind: Option<&'static Kind>, wrong: &mut Vec<Diagnostic>) -> Values {
@@ -295,9 +306,7 @@ impl Axis {
 }
 
 /// Every combination of values, the last axis fastest.
-fn product(case: &Case, index: usize, axes: &[Values], wrong: &mut Vec<Diagnostic>) -> Vec<Cell> {
-    let empty =
-        Cell { case: case.name.clone(), axes: Vec::new(), overrides: Vec::new(), index, assignments: Vec::new() };
+fn product(empty: Cell, axes: &[Values], wrong: &mut Vec<Diagnostic>) -> Vec<Cell> {
     let mut cells = vec![empty];
     for Values { path, axis, texts } in axes.iter().filter(|values| !values.texts.is_empty()) {
         if cells.len().saturating_mul(texts.len()) > MOST {
@@ -307,10 +316,10 @@ fn product(case: &Case, index: usize, axes: &[Values], wrong: &mut Vec<Diagnosti
         let several = texts.len() > 1 || path == SEED;
         let extended = |cell: &Cell, (text, place): &(String, Place)| {
             let mut cell = cell.clone();
-            let whole = axis.argument.as_ref().unwrap_or(place);
+            let whole = axis.argument.as_ref().map_or(place, |(_, whole)| whole);
             cell.assignments.push(Assignment::new(&axis.key, text, whole, &axis.key_place, place));
-            if axis.argument.is_some() {
-                cell.overrides.push(format!("{}={text}", axis.key));
+            if let Some((number, _)) = axis.argument {
+                cell.overrides[number] = format!("{}={text}", axis.key);
             }
             if several {
                 cell.axes.push((path.clone(), text.clone()));
@@ -349,13 +358,17 @@ fn again(cell: &Cell, noise: &Noise, seed: Option<&Value>, wrong: &mut Vec<Diagn
 }
 
 impl Exclude {
-    fn matches(&self, cell: &Cell, path: &dyn Fn(&str) -> String) -> bool {
-        let case = self.case.as_ref().is_none_or(|(case, _)| {
-            cell.case.strip_prefix(case.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        });
-        case && self.axes.iter().all(|axis| {
-            let path = path(&axis.key);
-            let value = cell.axes.iter().find(|(known, _)| *known == path).map(|(_, text)| text);
+    /// Whether it speaks of a case, or of one around it.
+    fn covers(&self, case: &str) -> bool {
+        let within =
+            |outer: &str| case.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        self.case.as_ref().is_none_or(|(outer, _)| within(outer))
+    }
+
+    /// Whether a cell of a case that it covers has all of its values, which are at these paths.
+    fn matches(&self, cell: &Cell, paths: &[String]) -> bool {
+        self.axes.iter().zip(paths).all(|(axis, path)| {
+            let value = cell.axes.iter().find(|(known, _)| known == path).map(|(_, text)| text);
             value.is_some_and(|value| axis.texts.iter().any(|(text, _)| equal(text, value)))
         })
     }

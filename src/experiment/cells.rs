@@ -7,7 +7,7 @@ use super::outside::{Once, SWEEPS};
 use super::resolve::{Resolved, finish, sound};
 use super::{FIELDS, Outside, rules};
 use crate::config::sweep::{Cell, Sweep};
-use crate::config::{self, Diagnostic, Diagnostics, Reader};
+use crate::config::{self, Diagnostic, Diagnostics, Reader, ShortName};
 
 /// Titles of cells that an error names.
 const NAMED: usize = 3;
@@ -38,6 +38,8 @@ pub struct Cells {
     pub report: Vec<String>,
     /// Two cells may be one run.
     pub cells: Vec<CellRun>,
+    /// What short names were taken for, where it has just been resolved.
+    pub short_names: Vec<String>,
 }
 
 /// Whether `name_or_path` says a sweep of `experiments/sweeps/`, or any document.
@@ -61,11 +63,14 @@ pub fn sweep<E>(
     let path = document(name_or_path, &reader)?;
     let (sweep, mut wrong) = Sweep::read(FIELDS, &path, overrides, &reader)?;
     let mut found: Vec<Option<CellRun>> = vec![None; sweep.cells.len()];
-    let mut mistakes = Mistakes::default();
+    let (mut mistakes, mut short_names) = (Mistakes::default(), BTreeSet::new());
     sweep.each(
         &|_| true,
         &mut |number, values| match values.and_then(|values| resolved(&sweep.cells[number], values)) {
-            Ok(run) => found[number] = Some(CellRun::new(&sweep.cells[number], &run)),
+            Ok(run) => {
+                short_names.extend(run.short_names.iter().map(ShortName::to_string));
+                found[number] = Some(CellRun::new(&sweep.cells[number], &run));
+            }
             Err(errors) => mistakes.add(number, errors),
         },
     );
@@ -83,7 +88,8 @@ pub fn sweep<E>(
         }
     });
     let Sweep { name, baseline, noise, report, .. } = sweep;
-    Ok(written.map(|()| Cells { name, baseline, noise, report, cells }))
+    let short_names = short_names.into_iter().collect();
+    Ok(written.map(|()| Cells { name, baseline, noise, report, cells, short_names }))
 }
 
 fn document(name_or_path: &str, reader: &dyn Reader) -> Result<String, Diagnostic> {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::record::fields::Read;
 use crate::record::lease::Holder;
+use crate::record::state::Status;
 use crate::record::{Disk, RunDir, RunError, State};
 
 /// A line of `starpo ls`.
@@ -48,10 +49,7 @@ pub fn list(disk: &Disk, runs: &Path) -> Result<(Vec<Summary>, Vec<RunError>), R
 /// The system's; [`RunError::Corrupt`].
 pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
     let run = RunDir::open(disk, path);
-    let mut status = run.status()?;
-    if status.state == State::Running && Holder::of(disk, path)?.is_none() {
-        status.state = State::Interrupted;
-    }
+    let status = status(disk, path)?;
     let metrics = metrics(disk, path)?.pop().unwrap_or(Value::Null);
     let attempt = disk.find_text(&path.join(format!("attempts/{:04}.kdl", status.attempt)))?;
     let name = run.name();
@@ -67,6 +65,18 @@ pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
         metrics,
         name,
     })
+}
+
+/// Where a run stands: [`State::Running`] only if a live process holds it.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`].
+pub fn status(disk: &Disk, path: &Path) -> Result<Status, RunError> {
+    let mut status = RunDir::open(disk, path).status()?;
+    if status.state == State::Running && Holder::of(disk, path)?.is_none() {
+        status.state = State::Interrupted;
+    }
+    Ok(status)
 }
 
 /// The directory of the run that `name` says: a path, a directory's name in `runs`, or any prefix of one directory's

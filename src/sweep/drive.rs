@@ -10,11 +10,15 @@ use thiserror::Error;
 
 use super::launch::{Job, Launcher};
 use super::record::Record;
-use crate::record::reader::{self, Summary};
+use crate::record::reader;
 use crate::record::{Disk, Progress, RunError, State, signals};
 
 /// Between two looks at the launcher.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Looks between two that read what the runs have recorded.
+const BETWEEN: u32 = 10;
+/// Runs that are shown one by one.
+const NAMED: usize = 8;
 
 /// How a sweep ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +60,7 @@ struct Drive<'d> {
 /// # Errors
 /// A directory that cannot be read.
 pub fn jobs(disk: &Disk, runs: &Path, record: &Record) -> Result<Vec<Job>, RunError> {
-    let done = |run: &String| Ok::<_, RunError>(reader::summary(disk, &runs.join(run))?.state == State::Done);
+    let done = |run: &String| Ok::<_, RunError>(reader::status(disk, &runs.join(run))?.state == State::Done);
     let (mut warm, mut own, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
     for cell in &record.cells.cells {
         if !known.insert(&cell.run) || done(&cell.run)? {
@@ -93,6 +97,7 @@ pub fn drive(
     let mut drive = Drive { disk, runs, launcher, open: BTreeMap::new(), elsewhere, failed, stopped: None };
     drive.open = jobs.iter().map(|job| (job.run.clone(), (job.clone(), retries))).collect();
     drive.launcher.start(jobs)?;
+    let mut looks: u32 = 0;
     loop {
         if let (Some(signal), None) = (signals::interrupted(), drive.stopped) {
             progress.message("every run ends after its step; again: at once");
@@ -110,7 +115,10 @@ pub fn drive(
         if drive.open.is_empty() {
             break;
         }
-        progress.within(&view);
+        if looks.is_multiple_of(BETWEEN) {
+            progress.within(&format!("{view}{}", drive.going(jobs)));
+        }
+        looks += 1;
         std::thread::sleep(PAUSE);
     }
     Ok(match (drive.stopped, drive.failed) {
@@ -121,15 +129,15 @@ pub fn drive(
 }
 
 impl Drive<'_> {
-    fn summary(&self, run: &str) -> Result<Summary, RunError> {
-        reader::summary(self.disk, &self.runs.join(run))
+    fn state(&self, run: &str) -> Result<State, RunError> {
+        Ok(reader::status(self.disk, &self.runs.join(run))?.state)
     }
 
     /// Takes in what has ended, and starts again what should be. What a person should know.
     fn look(&mut self) -> Result<Vec<String>, SweepError> {
         let mut ended = self.launcher.poll()?;
         for name in std::mem::take(&mut self.elsewhere) {
-            match (self.summary(&name)?.state, self.stopped) {
+            match (self.state(&name)?, self.stopped) {
                 (State::Running, None) => drop(self.elsewhere.insert(name)),
                 _ => ended.push(name),
             }
@@ -137,7 +145,7 @@ impl Drive<'_> {
         let (mut again, mut messages) = (Vec::new(), Vec::new());
         for name in ended {
             let Some((job, left)) = self.open.get(&name).cloned() else { continue };
-            let state = self.summary(&name)?.state;
+            let state = self.state(&name)?;
             let unbegun = self.unmade(&job)?;
             match (state, unbegun) {
                 _ if self.stopped.is_some() => drop(self.open.remove(&name)),
@@ -162,7 +170,7 @@ impl Drive<'_> {
     /// The warm start that a run waits for, if it is not made.
     fn unmade(&self, job: &Job) -> Result<Option<String>, RunError> {
         match &job.after {
-            Some(warm) if self.summary(warm)?.state != State::Done => Ok(Some(warm.clone())),
+            Some(warm) if self.state(warm)? != State::Done => Ok(Some(warm.clone())),
             _ => Ok(None),
         }
     }
@@ -172,16 +180,21 @@ impl Drive<'_> {
         self.failed.push((name.to_owned(), reason));
     }
 
-    /// What goes on, in one line.
+    /// What is left, in one line.
     fn view(&self) -> String {
-        let going = self.open.keys().filter_map(|name| self.summary(name).ok());
-        let going = going.filter(|run| run.state == State::Running);
-        let going: Vec<String> = going.map(|run| format!("{} step {}", run.name, run.step)).collect();
         let failed = match self.failed.len() {
             0 => String::new(),
             count => format!(" · {count} failed"),
         };
-        format!("{} to do{failed} · {}", self.open.len(), going.join(", "))
+        format!("{} to do{failed}", self.open.len())
+    }
+
+    /// Steps of the first runs that go: a bar has no room for more.
+    fn going(&self, jobs: &[Job]) -> String {
+        let open = jobs.iter().filter(|job| self.open.contains_key(&job.run)).take(NAMED);
+        let runs = open.filter_map(|job| reader::summary(self.disk, &self.runs.join(&job.run)).ok());
+        let going = runs.filter(|run| run.state == State::Running);
+        going.map(|run| format!(" · {} step {}", run.name, run.step)).collect()
     }
 }
 

@@ -125,6 +125,7 @@ fn from_text(text: &str) -> Option<Cells> {
         noise: one("noise"),
         report: named("report").filter_map(first).collect(),
         cells: named("cell").map(cell).collect::<Option<_>>()?,
+        short_names: Vec::new(),
     })
 }
 

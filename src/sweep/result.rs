@@ -55,14 +55,14 @@ impl SweepResult {
     /// The system's; [`RunError::Corrupt`].
     pub fn read(disk: &Disk, runs: &Path, record: &Record, metrics: &[String], effect: f64) -> Result<Self, RunError> {
         let sweep = &record.cells;
-        let mut known: BTreeMap<&str, CellResult> = BTreeMap::new();
-        let mut cells = Vec::with_capacity(sweep.cells.len());
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut cells: Vec<CellResult> = Vec::with_capacity(sweep.cells.len());
         for cell in &sweep.cells {
             let read = match known.get(cell.run.as_str()) {
-                Some(read) => read.clone(),
+                Some(number) => cells[*number].clone(),
                 None => CellResult::read(disk, &runs.join(&cell.run))?,
             };
-            known.insert(&cell.run, read.clone());
+            known.insert(&cell.run, cells.len());
             cells.push(CellResult { case: cell.case.clone(), axes: cell.axes.clone(), seed: cell.seed, ..read });
         }
         let metrics = chosen(metrics, &sweep.report);

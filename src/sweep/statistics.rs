@@ -25,6 +25,9 @@ pub fn bootstrap(values: &[f64]) -> Option<(f64, f64)> {
     if n < 2 {
         return None;
     }
+    if stats::constant(values) {
+        return Some((values[0], values[0]));
+    }
     let mut draws = Stream::new("bootstrap", 0, &[n as u64]);
     let mut means: Vec<f64> =
         (0..RESAMPLES).map(|_| stats::mean(&(0..n).map(|_| values[draws.below(n)]).collect::<Vec<f64>>())).collect();

@@ -65,7 +65,7 @@ fn words<'w>(more: &[&'w str]) -> Vec<&'w str> {
 /// Runs and digests of a sweep's cells.
 fn digests(output: &Output) -> Vec<(String, String)> {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
-    let cells = document[0]["cells"].as_array().unwrap();
+    let cells = document["cells"].as_array().unwrap();
     cells.iter().map(|cell| (cell["run"].to_string(), cell["digest"].to_string())).collect()
 }
 
@@ -115,6 +115,12 @@ fn a_sweep_is_carried_out_once_and_goes_on_after_a_kill() {
     let tables =
         [(&calm, "tiny-"), (&killed, name)].map(|(folder, name)| starpo(folder.path(), &["compare", name]).stdout);
     assert_eq!(text(&tables[0]), text(&tables[1]));
+    let md = starpo(calm.path(), &["compare", "tiny-", "repro-", "--md"]);
+    assert_eq!(md.status.code(), Some(2), "the prefix of several runs");
+    let runs = digests(&first).into_iter().map(|(run, _)| run.trim_matches('"').to_owned()).collect::<Vec<_>>();
+    let md = starpo(calm.path(), &["compare", &runs[0], &runs[2], "tiny-", "--md", "--metric", "eval.reward"]);
+    assert!(md.status.success(), "{}", text(&md.stderr));
+    assert_eq!(text(&md.stdout).lines().filter(|line| line.starts_with("| ")).count(), 2 + 2 + 4);
     let list = starpo(calm.path(), &["ls"]);
     assert_eq!(text(&list.stdout).lines().count(), 1 + 7, "{}", text(&list.stdout));
 }

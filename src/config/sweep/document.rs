@@ -222,7 +222,8 @@ impl Documents<'_> {
             let wrong = error::sweep(&here, "the sweep names no experiment", "missing in here");
             self.errors.push(wrong.help("such as `experiment \"sokoban\"`"));
         }
-        let names: Vec<&str> = head.cases.iter().map(|case| case.name.as_str()).collect();
+        let names = head.cases.iter().map(|case| case.name.as_str()).filter(|name| !name.is_empty());
+        let names: Vec<&str> = names.collect();
         let named = head.excludes.iter().filter_map(|exclude| exclude.case.as_ref());
         let (baseline, at) = head.baseline.as_ref().map_or((None, &here), |(name, place)| (Some(name), place));
         if let Some(name) = baseline.filter(|name| !names.contains(&name.as_str())) {

@@ -138,3 +138,13 @@ case \"lone\" { filter \"top-p\"; rollout { group-size 1 } }";
     shows("sweep-cells", &format!("{HEAD}{text}"), &["seed=5..5", "steps=1,x", "sede=1,2"]);
     shows("sweep-unknown", "experiment \"test\"", &["learning-rate=0.1..0.3", "groups=1..=3:log2"]);
 }
+
+/// Documents are parsed once and laid once a case; a cell costs its own values. Generous, for a machine under load.
+#[test]
+fn a_thousand_cells_resolve_quickly() {
+    let start = std::time::Instant::now();
+    assert_eq!(line(&["seed=1..=1000"]).len(), 1000);
+    let seconds = start.elapsed().as_secs_f64();
+    println!("1000 cells, resolved twice: {seconds:.2} s");
+    assert!(seconds < 20.0, "{seconds}");
+}
