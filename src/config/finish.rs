@@ -7,6 +7,9 @@ use super::{Field, Kind, Place, scalar};
 
 /// Replaces each reference by the value that it leads to.
 pub(super) fn follow_references(root: &'static [Field], body: &mut Body, errors: &mut Vec<Diagnostic>) {
+    if !tree::refers(body) {
+        return;
+    }
     let all = spots(root, body);
     let mut found = Vec::new();
     for spot in &all {

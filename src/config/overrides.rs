@@ -151,6 +151,9 @@ impl<'a, 'l> Overrides<'a, 'l> {
     }
 
     fn next_variant(&self, pending: &[Assignment]) -> Option<(usize, Target)> {
+        if pending.is_empty() {
+            return None;
+        }
         let all = spots(self.root, self.body);
         let found =
             pending.iter().enumerate().filter_map(|(index, assignment)| match named(&all, &assignment.key)[..] {
@@ -221,7 +224,7 @@ impl<'a, 'l> Overrides<'a, 'l> {
                 Err(error::override_of_section(&assignment.key_place, path).help(help))
             }
             list @ Kind::List(_) if list.repeated().is_some() => {
-                let count = match tree::find(self.root, self.body, path).map(|tree| &tree.form) {
+                let count = match tree::find(self.body, path).map(|tree| &tree.form) {
                     Some(Form::List(items)) => items.len(),
                     _ => 0,
                 };

@@ -102,10 +102,41 @@ pub fn spots<'t>(root: &'static [Field], body: &'t Body) -> Vec<Spot<'t>> {
     found
 }
 
-/// The value at a path.
+/// The value at a path, with or without the number of a node that could repeat and stands alone.
 #[must_use]
-pub fn find<'t>(root: &'static [Field], body: &'t Body, path: &str) -> Option<&'t Tree> {
-    spots(root, body).into_iter().filter(|spot| spot.is(path)).find_map(|spot| spot.tree)
+pub fn find<'t>(body: &'t Body, path: &str) -> Option<&'t Tree> {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    find_in(body.get(name)?, rest)
+}
+
+fn find_in<'t>(tree: &'t Tree, path: Option<&str>) -> Option<&'t Tree> {
+    let Some(path) = path else { return Some(tree) };
+    match &tree.form {
+        Form::Section(fields) | Form::Variant { fields, .. } => find(fields, path),
+        Form::List(items) => {
+            let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+            match (name.parse::<usize>(), items.as_slice()) {
+                (Ok(index), items) => find_in(items.get(index)?, rest),
+                (Err(_), [alone]) => find_in(alone, Some(path)),
+                _ => None,
+            }
+        }
+        Form::Scalar(_) | Form::Ref(_) | Form::Unset => None,
+    }
+}
+
+/// Whether some value is still that of another path.
+#[must_use]
+pub fn refers(body: &Body) -> bool {
+    body.values().any(|tree| match &tree.form {
+        Form::Ref(_) => true,
+        Form::Section(fields) | Form::Variant { fields, .. } => refers(fields),
+        Form::List(items) => items.iter().any(|item| match &item.form {
+            Form::Section(fields) | Form::Variant { fields, .. } => refers(fields),
+            form => matches!(form, Form::Ref(_)),
+        }),
+        Form::Scalar(_) | Form::Unset => false,
+    })
 }
 
 struct At {

@@ -49,7 +49,8 @@ pub fn sweep_exists(name_or_path: &str, root: &Path) -> bool {
 }
 
 /// Resolves every cell of a sweep of `experiments/sweeps/`, or of an experiment crossed with the axes among
-/// `overrides`. When all are sound, `visit` gets the first cell of each run, for what has to be written down.
+/// `overrides`. When all are sound, `visit` gets the first cell of each run that is `wanted`, for what has to be written
+/// down.
 ///
 /// # Errors
 /// Everything that is wrong with the sweep or with any of its cells.
@@ -57,6 +58,7 @@ pub fn sweep<E>(
     name_or_path: &str,
     overrides: &[String],
     reader: &dyn Reader,
+    wanted: &dyn Fn(&CellRun) -> bool,
     visit: &mut dyn FnMut(Resolved) -> Result<(), E>,
 ) -> Result<Result<Cells, E>, Diagnostics> {
     let reader = Once::new(reader);
@@ -81,7 +83,7 @@ pub fn sweep<E>(
     Diagnostics::check(wrong)?;
     let cells: Vec<CellRun> = found.into_iter().flatten().collect();
     let (mut written, mut known) = (Ok(()), BTreeSet::new());
-    let firsts: Vec<bool> = cells.iter().map(|cell| known.insert(&cell.run)).collect();
+    let firsts: Vec<bool> = cells.iter().map(|cell| known.insert(&cell.run) && wanted(cell)).collect();
     sweep.each(&|number| firsts[number], &mut |number, values| {
         if let (true, Ok(run)) = (written.is_ok(), values.and_then(|values| resolved(&sweep.cells[number], values))) {
             written = visit(run);

@@ -1,6 +1,6 @@
 //! What several values of an experiment must be together.
 
-use super::{Buckets, CriticConfig, Edges, FIELDS, ResolvedConfig};
+use super::{Buckets, CriticConfig, Edges, ResolvedConfig};
 use crate::config::tree::{Body, Form, Tree, find};
 use crate::config::{Diagnostic, Value};
 use crate::objective::{KlConfig, KlEstimator};
@@ -74,7 +74,7 @@ pub(super) fn reserved(name: &str) -> Option<Diagnostic> {
 
 /// The rule that a run has something to train on: what `replay` does without.
 pub(super) fn no_task(body: &Body) -> Option<Diagnostic> {
-    match find(FIELDS, body, "task.0") {
+    match find(body, "task.0") {
         Some(_) => None,
         None => Some(Diagnostic::rule(
             None,
@@ -102,7 +102,7 @@ struct Rules<'t> {
 
 impl<'t> Rules<'t> {
     fn at(&self, path: &str) -> Option<&'t Tree> {
-        find(FIELDS, self.body, path)
+        find(self.body, path)
     }
 
     fn int(&self, path: &str) -> Option<i128> {

@@ -35,7 +35,9 @@ impl Record {
         root: &Path,
     ) -> Result<Result<Self, RunError>, Diagnostics> {
         let mut write = |run: Resolved| write(disk, runs, &run);
-        let cells = experiment::sweep(name, overrides, &Outside::new(root), &mut write)?;
+        let is_there = |name: &String| runs.join(name).join("run.lock.kdl").is_file();
+        let wanted = |cell: &CellRun| !is_there(&cell.run) || !cell.warm_start.as_ref().is_none_or(is_there);
+        let cells = experiment::sweep(name, overrides, &Outside::new(root), &wanted, &mut write)?;
         Ok(cells.and_then(|cells| Self::write(disk, runs, cells)))
     }
 

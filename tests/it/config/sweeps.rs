@@ -19,7 +19,7 @@ fn sweep(name: &str, text: &str, overrides: &[&str]) -> Result<(Cells, Vec<Strin
         locks.push(run.lock());
         Ok::<(), ()>(())
     };
-    let cells = experiment::sweep(name, &strings(overrides), &files, &mut visit)?;
+    let cells = experiment::sweep(name, &strings(overrides), &files, &|_| true, &mut visit)?;
     Ok((cells.unwrap(), locks))
 }
 
