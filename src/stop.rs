@@ -7,7 +7,7 @@ mod rule;
 mod spread_collapse;
 mod validation_floor;
 
-pub use rule::{ActionConfig, EndRun, PARTS, Rule, ScaleLr, metric};
+pub use rule::{ActionConfig, EndRun, PARTS, Rule, ScaleLr, metric, no_metric};
 pub use spread_collapse::SpreadCollapse;
 pub use validation_floor::ValidationFloor;
 

@@ -20,6 +20,7 @@ pub(super) struct Compare {
 impl Compare {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let (disk, shown) = (Disk::default(), &self.shown);
+        shown.check()?;
         let (mut cells, mut baseline) = (Vec::new(), None);
         for subject in &self.subjects {
             let own = match reader::find(&disk, &common.runs_dir, subject) {

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::{CliError, Common, say};
+use crate::stop;
 use crate::sweep::{Arm, CellResult, Measured, SweepResult};
 
 /// What a comparison shows.
@@ -21,6 +22,14 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// That there can be such metrics.
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        match self.metric.iter().find_map(|metric| stop::no_metric(metric)) {
+            Some((message, help)) => Err(CliError::Usage { message, help: Some(help) }),
+            None => Ok(()),
+        }
+    }
+
     /// Prints the comparison.
     pub(super) fn say(&self, result: &SweepResult, common: &Common) -> Result<(), CliError> {
         match common.json {

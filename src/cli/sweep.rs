@@ -11,7 +11,7 @@ use super::run::{catch_signals, tell};
 use super::{CliError, Common, root, say};
 use crate::config::Diagnostics;
 use crate::experiment;
-use crate::record::{Disk, Progress, RunDir};
+use crate::record::{Disk, Progress, RunDir, RunError};
 use crate::sweep::{Launcher, Pool, Record, Room, Slurm, SweepEnded, SweepError, SweepResult, drive, jobs};
 
 /// A sweep, or an experiment with several values to some overrides.
@@ -53,6 +53,7 @@ enum By {
 
 impl Sweep {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
+        self.shown.check()?;
         let disk = Disk::default();
         let record = self.record(&disk, common)?;
         record.cells.short_names.iter().for_each(|name| tell(common, name));
@@ -93,10 +94,11 @@ impl Sweep {
                 help: Some(format!("`starpo sweep {} …` makes another", record.cells.name)),
             }),
             // The sweeps and experiments that there are say more than the directories.
-            Err(_) => {
+            Err(RunError::Unknown { .. }) => {
                 let unknown: Diagnostics = experiment::unknown_sweep(&self.name, &root());
                 Err(unknown.into())
             }
+            Err(error) => Err(error.into()),
         }
     }
 

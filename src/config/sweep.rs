@@ -48,7 +48,7 @@ pub struct Sweep<'r> {
     /// The name of the A/A arm.
     pub noise: Option<String>,
     /// Paths of the metrics that its table shows; none are said: empty.
-    pub report: Vec<String>,
+    pub report: Vec<(String, Place)>,
     /// The experiment's name.
     experiment: String,
     pub cells: Vec<Cell>,
@@ -123,6 +123,9 @@ impl<'r> Sweep<'r> {
         let mut wrong = Vec::new();
         let command = assignments(overrides, &mut wrong).into_iter().enumerate().map(Axis::of_command);
         let command: Vec<Axis> = command.collect();
+        if head.is_none() && !documents.errors.is_empty() {
+            return Err(Diagnostics::of(documents.errors));
+        }
         let (experiment, head) = match head {
             Some(head) => (documents.experiment_of(&head), head),
             None => (documents.experiment(path, None), Head::default()),

@@ -8,6 +8,7 @@ use super::resolve::{Resolved, finish, sound};
 use super::{FIELDS, Outside, rules};
 use crate::config::sweep::{Cell, Sweep};
 use crate::config::{self, Diagnostic, Diagnostics, Reader, ShortName};
+use crate::stop;
 
 /// Titles of cells that an error names.
 const NAMED: usize = 3;
@@ -77,6 +78,10 @@ pub fn sweep<E>(
         },
     );
     wrong.extend(mistakes.told(&sweep.cells));
+    wrong.extend(sweep.report.iter().filter_map(|(metric, place)| {
+        let (message, help) = stop::no_metric(metric)?;
+        Some(Diagnostic::rule(Some(place), &message, &help))
+    }));
     if sweep.cells.is_empty() && wrong.is_empty() {
         wrong.push(Diagnostic::rule(None, "the sweep has no cells", "what `exclude` leaves out is all there is"));
     }
@@ -90,6 +95,7 @@ pub fn sweep<E>(
         }
     });
     let Sweep { name, baseline, noise, report, .. } = sweep;
+    let report = report.into_iter().map(|(metric, _)| metric).collect();
     let short_names = short_names.into_iter().collect();
     Ok(written.map(|()| Cells { name, baseline, noise, report, cells, short_names }))
 }

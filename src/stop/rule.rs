@@ -83,12 +83,18 @@ impl Rule {
             let help = "buckets come and go with the groups kept: take gradients.all".to_owned();
             return Some((format!("`{}` is not in every record of gradients", self.when), help));
         }
-        if PARTS.contains(&self.part()) && self.when.contains('.') {
-            return None;
-        }
-        let help = format!("the path of a number in metrics.jsonl begins with {}", PARTS.join(", "));
-        Some((format!("`{}` is no metric of a step", self.when), help))
+        no_metric(&self.when)
     }
+}
+
+/// What is wrong with a path that can name no metric, and what to do.
+#[must_use]
+pub fn no_metric(path: &str) -> Option<(String, String)> {
+    if path.split_once('.').is_some_and(|(part, _)| PARTS.contains(&part)) {
+        return None;
+    }
+    let help = format!("the path of a number in metrics.jsonl begins with {}", PARTS.join(", "));
+    Some((format!("`{path}` is no metric of a step"), help))
 }
 
 /// A metric of a record by its path; None where the record has no such part, or the metric is no finite number (null).

@@ -18,7 +18,7 @@ pub(super) struct Head {
     pub excludes: Vec<Exclude>,
     pub baseline: Option<(String, Place)>,
     pub noise: Option<Noise>,
-    pub report: Vec<String>,
+    pub report: Vec<(String, Place)>,
 }
 
 /// The A/A arm.
@@ -279,9 +279,9 @@ impl Documents<'_> {
         }
     }
 
-    fn texts(&mut self, source: &Arc<Source>, node: &KdlNode) -> Vec<String> {
-        let texts: Vec<String> =
-            node.entries().iter().filter_map(|entry| entry.value().as_string()).map(str::to_owned).collect();
+    fn texts(&mut self, source: &Arc<Source>, node: &KdlNode) -> Vec<(String, Place)> {
+        let text = |entry: &KdlEntry| Some((entry.value().as_string()?.to_owned(), Place::of(source, entry.span())));
+        let texts: Vec<(String, Place)> = node.entries().iter().filter_map(text).collect();
         if texts.len() != node.entries().len() || texts.is_empty() {
             let place = Place::of(source, node.name().span());
             self.errors.push(error::wrong_arguments(&place, node.name().value(), "paths of metrics", texts.len()));

@@ -124,6 +124,7 @@ noise \"a\" shift=1";
     shows("sweep-parts", parts, &[]);
     shows("sweep-axis-and-case", &format!("{HEAD}grid {{ seed 1 2 }}\ncase \"a\" {{ seed 3 }}"), &[]);
     shows("sweep-no-axis", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ sede 1 }}"), &[]);
+    shows("sweep-metric", &format!("{HEAD}report \"eval.success\" \"evla.success\""), &[]);
     shows("sweep-excluded", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ seed 1 2 }}"), &[]);
 }
 
