@@ -3,7 +3,7 @@
 //! In reading order, each module importing only from those above it (see ARCHITECTURE.md):
 //!
 //! ```text
-//! config ─▶ experiment ─▶ record (run directory)
+//! config ─▶ experiment ─▶ record (run directory) ─▶ sweep (many of them)
 //!                │
 //!                ▼
 //! env, chat ─▶ rollout ─▶ filter ─▶ reward ─▶ advantage ─▶ batch ─▶ update ─▶ train ─▶ cli

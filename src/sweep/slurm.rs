@@ -1,6 +1,6 @@
 //! The launcher of a Slurm cluster: arrays of tasks on a shared disk.
 //!
-//! Runs that come after the same warm start are one array, which depends on the warm start's task. What a task does is in
+//! Runs that come after the same warm start are one array, which depends on that one's task. What a task does is in
 //! `task.sh`. Whether a task still exists is asked of `squeue` alone, since accounting is often off.
 
 use std::collections::BTreeMap;

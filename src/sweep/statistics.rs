@@ -49,7 +49,7 @@ pub fn quantile(ascending: &[f64], share: f64) -> f64 {
 
 /// Runs of each of two settings that a difference of means `effect` needs to be seen with power 0.8 at α = 0.05, where
 /// runs of one setting deviate by `deviation`: ⌈2 · ((z₀.₉₇₅ + z₀.₈) · σ / δ)²⌉ (normal approximation, two-sided), at
-/// least 2. None for no effect.
+/// least 2. None for no effect, or where no deviation was seen: that says nothing about the next run.
 #[must_use]
 pub fn runs_needed(deviation: f64, effect: f64) -> Option<u64> {
     needed(2.0, deviation, effect)
@@ -63,7 +63,7 @@ pub fn pairs_needed(deviation: f64, effect: f64) -> Option<u64> {
 
 fn needed(factor: f64, deviation: f64, effect: f64) -> Option<u64> {
     let ratio = (Z_ALPHA + Z_POWER) * deviation / effect.abs();
-    (effect != 0.0 && ratio.is_finite()).then(|| ((factor * ratio * ratio).ceil() as u64).max(2))
+    (ratio > 0.0 && ratio.is_finite()).then(|| ((factor * ratio * ratio).ceil() as u64).max(2))
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
     fn runs_by_hand() {
         assert_eq!(runs_needed(0.1, 0.05), Some(63));
         assert_eq!(pairs_needed(0.1, 0.05), Some(32));
-        assert_eq!(runs_needed(0.0, 0.05), Some(2));
+        assert_eq!((runs_needed(0.001, 0.05), runs_needed(0.0, 0.05)), (Some(2), None));
         assert_eq!(runs_needed(0.1, 0.0), None);
     }
 }
