@@ -13,9 +13,11 @@ use crate::record::RunError;
 use crate::stage::StageError;
 
 mod agent;
+mod env;
 mod eval;
 mod explain;
 mod ls;
+mod metrics;
 mod replay;
 mod run;
 mod show;
@@ -61,8 +63,12 @@ enum Verb {
     Explain(explain::Explain),
     /// Say what two runs differ in
     Why(why::Why),
+    /// List, show and play environments
+    Env(env::Env),
     /// List runs
     Ls(ls::Ls),
+    /// A run's metrics as CSV, Parquet or TensorBoard's events
+    Metrics(metrics::Metrics),
     /// Play the held-out panel with a run's weights, an experiment's warm start, or a player without weights
     Eval(eval::Eval),
     /// Redo the arithmetic of an update on recorded episodes
@@ -128,7 +134,9 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Show(verb) => verb.run(common),
         Verb::Explain(verb) => verb.run(common),
         Verb::Why(verb) => verb.run(common),
+        Verb::Env(verb) => verb.run(common),
         Verb::Ls(verb) => verb.run(common),
+        Verb::Metrics(verb) => verb.run(common),
         Verb::Eval(verb) => verb.run(common),
         Verb::Replay(verb) => verb.run(common),
         Verb::Tokenizer(verb) => verb.run(common),

@@ -107,7 +107,7 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, comm
     let learners = agent.learners(config, weights, &mut policy)?;
     let mut training = Training::new(config, &chat, learners);
     let progress = progress(&resolved.name, &begun, config.train.steps, common);
-    let ended = drive(&mut training, begun, &config.execution, &progress);
+    let ended = drive(&mut training, begun, &config.execution, &config.logging, &progress);
     progress.finish();
     match ended? {
         Ended::Done { .. } => result(disk, run, resolved, common, "finished"),
@@ -142,7 +142,7 @@ pub(super) fn warm_start(
             rows: episodes.into_iter().flat_map(|episode| episode.sequences).collect(),
             learner: &mut learner,
         };
-        let ended = drive(&mut stage, begun, &resolved.config.execution, &progress);
+        let ended = drive(&mut stage, begun, &resolved.config.execution, &resolved.config.logging, &progress);
         progress.finish();
         if let Ended::Interrupted(signal) = ended? {
             return Err(CliError::Interrupted(signal));
