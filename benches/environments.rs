@@ -1,5 +1,10 @@
-//! Steps of environments, each with the text of the state after it, and new tasks, on one thread. With `STARPO_PEER` a
-//! Python that has gym-sokoban and gymnasium (`benches/peer/run`), theirs in turn with ours.
+//! Steps of environments, each with the text of the state after it, and new tasks, on one thread: medians, in turns
+//! with gym-sokoban and gymnasium within one run.
+//!
+//! ```text
+//! cargo bench --bench environments                                # ours alone
+//! PEER_PYTHON=venv/bin/python cargo bench --bench environments    # beside a Python with gym-sokoban and gymnasium
+//! ```
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a benchmark reads the clock and prints")]
 
 use std::hint::black_box;
@@ -71,7 +76,7 @@ fn tasks(env: &EnvConfig) -> f64 {
 /// What `benches/peer/environments.py` measures under that name.
 fn peer(python: &str, name: &str) -> f64 {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peer/environments.py");
-    let output = Command::new(python).args([script, name]).output().expect("STARPO_PEER is a Python");
+    let output = Command::new(python).args([script, name]).output().expect("PEER_PYTHON is a Python");
     let text = String::from_utf8_lossy(&output.stdout);
     // gym-sokoban prints what goes wrong on the way.
     let last = text.lines().last().unwrap_or_default();
@@ -84,7 +89,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
 }
 
 fn main() {
-    let python = std::env::var("STARPO_PEER").ok();
+    let python = std::env::var("PEER_PYTHON").ok();
     let game = EnvConfig::Game2048(Game2048 { goal: 2048, log_reward: true, illegal: -0.1, shared_tiles: false });
     type Measure = fn(&EnvConfig) -> f64;
     let rows: [(&str, EnvConfig, Measure, f64, Option<&str>); 6] = [

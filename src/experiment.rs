@@ -340,8 +340,8 @@ section! {
     pub struct LoggingConfig {
         /// Whether each step's metrics are written to `tensorboard/`, for `tensorboard --logdir runs`.
         (local) pub tensorboard: bool,
-        /// Whether the run ends by writing `metrics.parquet` (a row a step) and `episodes.parquet` (a row a turn). Needs
-        /// a build with `--features parquet`.
+        /// Whether the run ends by writing `metrics.parquet` (a row a step) and `episodes.parquet` (a row a turn).
+        /// Needs a build with `--features parquet`.
         (local) pub parquet: bool,
     }
 }

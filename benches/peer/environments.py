@@ -1,4 +1,7 @@
-"""What gym-sokoban and gymnasium do in a second on one thread: steps with the state shown after each, or new tasks.
+"""The peers of benches/environments.rs: steps of gym-sokoban and gymnasium with the state shown after each, or new
+tasks, a second on one thread.
+
+    environments.py sokoban-steps|sokoban-tasks|frozen-lake-steps
 
 The state is shown in the cheapest way that each knows: gym-sokoban's picture of one pixel a cell, without which it takes
 no step (RAGEN makes its text beside), and gymnasium's text (`ansi`). New tasks are not counted among the steps."""
