@@ -119,8 +119,8 @@ impl Ours {
     fn train(&mut self, work: &Work) -> f64 {
         let tokens: Vec<Vec<u32>> = (0..work.rows).map(|row| work.prompt(row)).collect();
         let response = 1..work.length;
-        let row = |tokens| Row { tokens, responses: std::slice::from_ref(&response) };
-        let rows: Vec<_> = tokens.iter().map(|tokens| row(tokens)).collect();
+        let rows: Vec<_> =
+            tokens.iter().map(|tokens| Row { tokens, responses: std::slice::from_ref(&response) }).collect();
         let size = work.rows / 4;
         let shards: Vec<_> = (0..4).map(|i| size * i..size * (i + 1)).collect();
         let scale = -1.0 / (work.rows * (work.length - 1)) as f32;
@@ -220,11 +220,11 @@ fn peak() -> f64 {
     let one = || {
         #[cfg(target_arch = "x86_64")]
         if let Some(v3) = pulp::x86::V3::try_new() {
-            return std::hint::black_box(pulp::Simd::vectorize(
+            return pulp::Simd::vectorize(
                 v3,
                 #[inline(always)]
-                || chains(),
-            ));
+                || std::hint::black_box(chains()),
+            );
         }
         std::hint::black_box(chains())
     };
@@ -241,7 +241,8 @@ fn measure(work: &Work, python: Option<&str>) {
     let folder = std::env::temp_dir().join(format!("starpo-bench-{}", std::process::id()));
     let weights = Weights::random(work.shape.clone(), 0.02, 1).expect("the sizes fit");
     let mut peer = python.map(|python| {
-        policy::write_folder(&folder, &weights, "{}").expect("a temporary folder");
+        let model = ModelFolder::new(weights.clone(), "{}".to_owned());
+        model.write(&folder).expect("a temporary folder");
         let peer = Peer::start(python, &folder, work);
         std::fs::remove_dir_all(&folder).expect("it is there");
         peer

@@ -18,11 +18,13 @@ mod agent;
 mod chat;
 mod compare;
 mod comparison;
+mod env;
 mod eval;
 mod explain;
 mod export;
 mod gc;
 mod ls;
+mod metrics;
 mod outside;
 mod replay;
 mod report;
@@ -79,6 +81,8 @@ enum Verb {
     Explain(explain::Explain),
     /// Say what two runs differ in
     Why(why::Why),
+    /// List, show and play environments
+    Env(env::Env),
     /// List runs
     Ls(ls::Ls),
     /// Make a finished run again beside it, and say whether the same came out
@@ -91,6 +95,8 @@ enum Verb {
     Export(export::Export),
     /// Free what no tag, sweep or golden names: says what, and asks
     Gc(gc::Gc),
+    /// A run's metrics as CSV, Parquet or TensorBoard's events
+    Metrics(metrics::Metrics),
     /// Play the held-out panel with a run's weights, an experiment's warm start, or a player without weights
     Eval(eval::Eval),
     /// Talk to a model, a line a message: `starpo chat MODEL`
@@ -177,12 +183,14 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Show(verb) => verb.run(common),
         Verb::Explain(verb) => verb.run(common),
         Verb::Why(verb) => verb.run(common),
+        Verb::Env(verb) => verb.run(common),
         Verb::Ls(verb) => verb.run(common),
         Verb::Verify(verb) => verb.run(common),
         Verb::Tag(verb) => verb.run(common),
         Verb::Untag(verb) => verb.run(common),
         Verb::Export(verb) => verb.run(common),
         Verb::Gc(verb) => verb.run(common),
+        Verb::Metrics(verb) => verb.run(common),
         Verb::Eval(verb) => verb.run(common),
         Verb::Chat(verb) => verb.run(common),
         Verb::Weights(verb) => verb.run(common),

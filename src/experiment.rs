@@ -18,8 +18,10 @@ mod gradients;
 mod identity;
 mod lock;
 mod outside;
+mod parquet;
 mod resolve;
 mod rules;
+mod task;
 
 pub use cells::{CellRun, Cells, sweep, sweep_exists, unknown_sweep};
 pub use critic::{CriticConfig, NoCritic, OwnCritic, SharedCritic};
@@ -31,6 +33,7 @@ pub use identity::{COMPONENTS, Key, RunId};
 pub use lock::{from_lock, read_lock};
 pub use outside::Outside;
 pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
+pub use task::{resolve_task, task_names};
 
 use crate::advantage::AdvantageConfig;
 use crate::chat::{Mask, WindowConfig};
@@ -87,6 +90,8 @@ section! {
         pub stop: Vec<StopConfig>,
         /// Where and how the run is carried out.
         (local) pub execution: ExecutionConfig,
+        /// What else the run's records are written as.
+        (local) pub logging: LoggingConfig,
     }
 }
 
@@ -389,5 +394,16 @@ section! {
         (local) pub checkpoints: usize where 1..=1000,
         /// What the run's log holds: a `tracing` filter.
         (local) pub log: String,
+    }
+}
+
+section! {
+    /// Copies of a run's records for other tools, in its directory.
+    pub struct LoggingConfig {
+        /// Whether each step's metrics are written to `tensorboard/`, for `tensorboard --logdir runs`.
+        (local) pub tensorboard: bool,
+        /// Whether the run ends by writing `metrics.parquet` (a row a step) and `episodes.parquet` (a row a turn).
+        /// Needs a build with `--features parquet`.
+        (local) pub parquet: bool,
     }
 }

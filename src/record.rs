@@ -28,6 +28,7 @@ mod provenance;
 pub mod reader;
 pub mod run_dir;
 pub mod signals;
+pub mod sinks;
 pub mod state;
 pub mod tags;
 pub mod timings;

@@ -203,8 +203,8 @@ fn generate(
     session.generate(&requests)
 }
 
-/// An episode under way.
-struct Running<'a> {
+/// An episode under way: asked, answered, asked again, until it has an end.
+pub struct Running<'a> {
     plan: &'a Plan<'a>,
     state: Box<dyn Episode>,
     /// The system message.
@@ -219,7 +219,9 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn start(plan: &'a Plan<'a>, script: &Script, chat: &Chat<'_>) -> Self {
+    /// Before its first turn.
+    #[must_use]
+    pub fn start(plan: &'a Plan<'a>, script: &Script, chat: &Chat<'_>) -> Self {
         let state = plan.env.start(plan.split, plan.index, plan.dynamics);
         let system = chat.system(&script.rules(&plan.env.instruction()));
         let (observation, turns, rows) = (String::new(), Vec::new(), Vec::new());
@@ -227,7 +229,7 @@ impl<'a> Running<'a> {
     }
 
     /// Makes the turn's prompt; false (and the episode over) where the context has no room for an answer.
-    fn ask(&mut self, config: &RolloutConfig, script: &Script, chat: &Chat<'_>) -> bool {
+    pub fn ask(&mut self, config: &RolloutConfig, script: &Script, chat: &Chat<'_>) -> bool {
         self.observation = self.state.observe();
         let history = History {
             chat,
@@ -251,13 +253,33 @@ impl<'a> Running<'a> {
         true
     }
 
+    /// The environment's part.
+    #[must_use]
+    pub fn state(&self) -> &dyn Episode {
+        &*self.state
+    }
+
+    /// The turns played.
+    #[must_use]
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// How it ended, once it has.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
     /// All that comes before the answer that is due.
-    fn prompt(&self) -> &[u32] {
+    #[must_use]
+    pub fn prompt(&self) -> &[u32] {
         self.rows.last().map_or(&[], |row| &row.tokens)
     }
 
-    /// What the expert would say now.
-    fn advice(&self, config: &RolloutConfig, script: &Script, turn: usize) -> Option<String> {
+    /// What the expert would say in turn `turn` (from 0), which is now.
+    #[must_use]
+    pub fn advice(&self, config: &RolloutConfig, script: &Script, turn: usize) -> Option<String> {
         let legal = self.state.actions();
         let mut draws = self.plan.stream(turn);
         if draws.chance(self.plan.noise) {
@@ -271,7 +293,10 @@ impl<'a> Running<'a> {
     }
 
     /// Takes a response: its tokens enter the row, its actions the environment.
-    fn answer(&mut self, config: &RolloutConfig, chat: &Chat<'_>, completion: Completion) {
+    ///
+    /// # Panics
+    /// Where none was asked for.
+    pub fn answer(&mut self, config: &RolloutConfig, chat: &Chat<'_>, completion: Completion) {
         let row = self.rows.last_mut().expect("a prompt comes before its answer");
         let from = row.tokens.len();
         row.tokens.extend(&completion.tokens);
@@ -316,7 +341,9 @@ impl<'a> Running<'a> {
         self.turns.push(Turn { observation, anchor, reply, executed, reward, penalty, valid, effective });
     }
 
-    fn finish(mut self, config: &RolloutConfig, chat: &Chat<'_>) -> Trajectory {
+    /// What was played.
+    #[must_use]
+    pub fn finish(mut self, config: &RolloutConfig, chat: &Chat<'_>) -> Trajectory {
         if config.mask != Mask::Sampled {
             let spans = |row: &Sequence| config.mask.spans(chat, row, self.system.len(), config.window.appends());
             self.rows.iter_mut().for_each(|row| row.learned = spans(row));

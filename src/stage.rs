@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::experiment::ExecutionConfig;
+use crate::experiment::{ExecutionConfig, LoggingConfig};
+use crate::record::sinks::{self, Events};
 use crate::record::{Attempt, Begun, Checkpoint, Progress, RunError, Timings, signals};
 
 /// What is driven: step 0 looks before anything is learnt, steps `1..=steps` learn.
@@ -95,6 +96,7 @@ pub fn drive(
     stage: &mut dyn Stage,
     begun: Begun,
     execution: &ExecutionConfig,
+    logging: &LoggingConfig,
     progress: &Progress,
 ) -> Result<Ended, StageError> {
     let Begun { attempt, checkpoint, warnings } = begun;
@@ -102,7 +104,10 @@ pub fn drive(
         tracing::warn!("{warning}");
         progress.message(warning);
     }
-    let ended = steps(stage, &attempt, checkpoint, execution, progress).and_then(|last| end(&attempt, last));
+    let ended = events(&attempt, logging)
+        .and_then(|events| steps(stage, &attempt, events.as_ref(), checkpoint, execution, progress))
+        .and_then(|last| tabulate(&attempt, logging, last))
+        .and_then(|last| end(&attempt, last));
     if let Err(error) = &ended {
         let reason = match error {
             StageError::Step { reason, .. } | StageError::Restore { reason, .. } => reason.clone(),
@@ -126,9 +131,23 @@ fn end(attempt: &Attempt, last: Last) -> Result<Ended, StageError> {
     }
 }
 
+/// The attempt's events for TensorBoard, if the run is to write them.
+fn events(attempt: &Attempt, logging: &LoggingConfig) -> Result<Option<Events>, StageError> {
+    Ok(logging.tensorboard.then(|| Events::begin(attempt)).transpose()?)
+}
+
+/// Writes the records of a run that is at its end as Parquet, if it is to.
+fn tabulate(attempt: &Attempt, logging: &LoggingConfig, last: Last) -> Result<Last, StageError> {
+    if logging.parquet && matches!(last, Last::Done { .. }) {
+        sinks::parquet::write_run(attempt)?;
+    }
+    Ok(last)
+}
+
 fn steps(
     stage: &mut dyn Stage,
     attempt: &Attempt,
+    events: Option<&Events>,
     checkpoint: Option<Checkpoint>,
     execution: &ExecutionConfig,
     progress: &Progress,
@@ -153,6 +172,9 @@ fn steps(
         let report = stage.step(step, &mut timings);
         let report = report.map_err(|reason| StageError::Step { run: run(), step, reason })?;
         write(attempt, step, &report)?;
+        if let Some(events) = events {
+            events.add(&report.metrics)?;
+        }
         progress.step(step, &report.view, timings.seconds_left(stage.steps().saturating_sub(step)));
         if let Some(message) = &report.message {
             progress.message(message);

@@ -146,7 +146,7 @@ pub(super) fn carry_out(
     let learners = agent.learners(config, weights, &mut policy)?;
     let mut training = Training::new(config, &chat, learners);
     let progress = progress(&resolved.name, &begun, config.train.steps, common);
-    let ended = drive(&mut training, begun, &config.execution, &progress);
+    let ended = drive(&mut training, begun, &config.execution, &config.logging, &progress);
     progress.finish();
     match ended? {
         Ended::Done { .. } => Ok("finished"),
@@ -193,7 +193,7 @@ fn make_warm_start(
         rows: episodes.into_iter().flat_map(|episode| episode.sequences).collect(),
         learner: &mut learner,
     };
-    let ended = drive(&mut stage, begun, &resolved.config.execution, &progress);
+    let ended = drive(&mut stage, begun, &resolved.config.execution, &resolved.config.logging, &progress);
     progress.finish();
     match ended? {
         Ended::Done { .. } => Ok(()),

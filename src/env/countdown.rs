@@ -30,7 +30,7 @@ section! {
         /// What a task can be solved with. An answer may use all four.
         pub operators: Operators,
         /// Tasks as JSON lines with `nums` and `target`, as the data set Countdown-Tasks-3to4 has them: then `numbers`,
-        /// `high` and `targets` say which of them are played.
+        /// `high` and `targets` say which of them are played. A `.parquet` needs a build with `--features parquet`.
         pub file: Option<Puzzles>,
     }
 }

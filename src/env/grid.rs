@@ -1,5 +1,7 @@
 //! Rectangular boards: cells, directions, shortest walks, and how coordinates are written.
 
+use std::fmt::Write;
+
 use crate::config::choice;
 
 choice! {
@@ -122,14 +124,26 @@ impl Shape {
 
     /// `Boxes: (2, 3), (4, 4)`; none for no cell.
     pub(super) fn line(self, name: &str, cells: &[usize]) -> Option<String> {
-        let pairs: Vec<String> = cells.iter().map(|&cell| self.pair(cell)).collect();
-        (!pairs.is_empty()).then(|| format!("{name}: {}", pairs.join(", ")))
+        let mut text = String::with_capacity(name.len() + 8 * cells.len());
+        text.push_str(name);
+        for (number, &cell) in cells.iter().enumerate() {
+            let (row, column) = self.place(cell);
+            // Writing to a String does not fail.
+            let _ = write!(text, "{} ({row}, {column})", if number == 0 { ":" } else { "," });
+        }
+        (!cells.is_empty()).then_some(text)
     }
 
     /// The board as rows of symbols.
     pub(super) fn draw<'a>(self, symbol: impl Fn(usize) -> &'a str) -> String {
-        let row = |row: usize| (0..self.columns).map(|column| symbol(row * self.columns + column)).collect::<String>();
-        (0..self.rows).map(row).collect::<Vec<_>>().join("\n")
+        let mut text = String::with_capacity(2 * self.cells());
+        for cell in 0..self.cells() {
+            if cell > 0 && cell.is_multiple_of(self.columns) {
+                text.push('\n');
+            }
+            text.push_str(symbol(cell));
+        }
+        text
     }
 
     /// The neighbour of a cell; none beyond the edge.

@@ -46,11 +46,11 @@ section! {
 }
 
 section! {
-    /// A JSONL file with the columns of MetaMathQA (`query`, `response` with `The answer is:`) or of GSM8K (`question`,
-    /// `answer` with `####`). One in eight questions is held out; the rewordings of one `original_question` stay
-    /// together.
+    /// A file of JSON lines, or a Parquet file, with the columns of MetaMathQA (`query`, `response` with `The answer
+    /// is:`) or of GSM8K (`question`, `answer` with `####`). One in eight questions is held out; the rewordings of one
+    /// `original_question` stay together.
     pub struct File epoch 1 {
-        /// The file, as `(file)"path.jsonl"`. Parquet is not read: write it as JSONL first.
+        /// The file, as `(file)"path.jsonl"`. A `.parquet` is read by a build with `--features parquet`.
         pub path: Problems,
     }
 }

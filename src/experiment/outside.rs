@@ -6,13 +6,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::embedded;
+use super::{embedded, parquet};
 use crate::config::Reader;
 
 /// The folder of sweeps.
 pub(super) const SWEEPS: &str = "experiments/sweeps";
 
-/// Files below a root folder; a document that is not there is the embedded one of that path.
+/// Files below a root folder; a document that is not there is the embedded one of that path, and a Parquet file is its
+/// rows as JSON lines.
 #[derive(Debug)]
 pub struct Outside {
     root: PathBuf,
@@ -27,7 +28,9 @@ impl Outside {
 
 impl Reader for Outside {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        match fs::read(self.root.join(path)) {
+        let place = self.root.join(path);
+        let read = if path.ends_with(".parquet") { parquet::json_lines(&place) } else { fs::read(&place) };
+        match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 embedded::find(path.trim_start_matches("./")).map(|text| text.as_bytes().to_vec()).ok_or(error)
             }

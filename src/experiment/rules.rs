@@ -12,6 +12,7 @@ pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
     rules.device();
     rules.rollout();
     rules.log();
+    rules.logging();
     rules.reward();
     rules.found
 }
@@ -179,6 +180,13 @@ impl<'t> Rules<'t> {
             let help = "such as `info`, `starpo=debug` or `warn,starpo::record=trace`";
             self.demand(false, "execution.log", &format!("\"{filter}\" is no filter of the log: {error}"), help);
         }
+    }
+
+    fn logging(&mut self) {
+        let asked = matches!(self.at("logging.parquet").map(|tree| &tree.form), Some(Form::Scalar(Value::Bool(true))));
+        let help = "build it with --features parquet, or let `starpo metrics` write CSV";
+        let sound = cfg!(feature = "parquet") || !asked;
+        self.demand(sound, "logging.parquet", "this starpo was built without Parquet", help);
     }
 
     fn device(&mut self) {

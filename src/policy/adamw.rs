@@ -57,9 +57,9 @@ impl AdamW {
             let mut finite = true;
             for part in parts.iter().filter(|part| part.range.start < start + CHUNK && start < part.range.end) {
                 let decay = if part.shape.len() == 1 { 0.0 } else { weight_decay };
-                for at in part.range.start.max(start)..part.range.end.min(start + CHUNK) {
-                    let i = at - start;
-                    let g = f64::from(gradient[at]) * scale;
+                let range = part.range.start.max(start)..part.range.end.min(start + CHUNK);
+                for (i, &g) in (range.start - start..).zip(&gradient[range]) {
+                    let g = f64::from(g) * scale;
                     let m = beta1 * f64::from(first[i]) + (1.0 - beta1) * g;
                     let v = beta2 * f64::from(second[i]) + (1.0 - beta2) * g * g;
                     let parameter = f64::from(parameters[i]);

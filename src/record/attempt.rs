@@ -11,7 +11,7 @@ use crate::record::fields::Fields;
 use crate::record::lease::{self, Lease};
 use crate::record::state::{State, Status};
 use crate::record::timings::{unix_time, utc};
-use crate::record::{RunDir, RunError, digest, provenance};
+use crate::record::{Disk, RunDir, RunError, digest, provenance};
 
 /// The files that grow line by line and are cut back to a checkpoint.
 pub(super) const APPENDED: [&str; 2] = ["metrics.jsonl", "timings.jsonl"];
@@ -126,6 +126,10 @@ impl Attempt {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.run.path()
+    }
+
+    pub(super) fn disk(&self) -> &Disk {
+        &self.run.disk
     }
 
     /// Counts from 1.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use starpo::experiment::ExecutionConfig;
+use starpo::experiment::{ExecutionConfig, LoggingConfig};
 use starpo::record::checkpoint::{self, MANIFEST};
 use starpo::record::{Disk, Facts, Progress, RunDir, State, Timings, digest, reader};
 use starpo::rng::Stream;
@@ -91,7 +91,8 @@ fn attempt(disk: &Disk, every: usize, kept: &mut Option<usize>) -> Result<String
         log: "info".into(),
     };
     let mut number = Number { saved: Cell::new(found), ..Number::default() };
-    let ended = drive(&mut number, begun, &execution, &Progress::new("test", 0, STEPS, true));
+    let logging = LoggingConfig { tensorboard: false, parquet: false };
+    let ended = drive(&mut number, begun, &execution, &logging, &Progress::new("test", 0, STEPS, true));
     *kept = number.kept.max(*kept);
     match ended? {
         Ended::Done { digest } => {

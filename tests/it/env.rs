@@ -19,6 +19,7 @@ mod parts;
 mod rubiks_cube;
 mod sokoban;
 mod sudoku;
+mod tasks;
 
 const SPLITS: [Split; 2] = [Split::Train, Split::Eval];
 

@@ -163,7 +163,7 @@ fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved, threads: usize) -> Res
     let learners = company.learners();
     let mut training = Training::new(&resolved.config, &chat, learners);
     let progress = Progress::new("test", 0, resolved.config.train.steps, true);
-    match drive(&mut training, begun, &resolved.config.execution, &progress)? {
+    match drive(&mut training, begun, &resolved.config.execution, &resolved.config.logging, &progress)? {
         Ended::Done { digest } => Ok(digest),
         Ended::Interrupted(signal) => panic!("signal {signal}"),
     }

@@ -187,7 +187,7 @@ pub(crate) fn attempt(disk: &Disk, runs: &Path, resolved: &Resolved) -> Result<S
     let mut learner = Choice::new();
     let mut training = Training::new(&resolved.config, &chat, Learners::alone(&mut learner));
     let progress = Progress::new("test", 0, resolved.config.train.steps, true);
-    match drive(&mut training, begun, &resolved.config.execution, &progress)? {
+    match drive(&mut training, begun, &resolved.config.execution, &resolved.config.logging, &progress)? {
         Ended::Done { digest } => Ok(digest),
         Ended::Interrupted(signal) => panic!("signal {signal}"),
     }

@@ -42,6 +42,9 @@ fn names_and_filters_of_logs() {
     let reserved = "experiment \"warm\" {\n    extends \"base\"\n    task \"bandit\"\n}\n";
     shows("reserved-name", &["rule"], document(reserved, &[]));
     shows("rule-log", &["rule"], body("(local)execution { log \"starpo=loud\" }", &[]));
+    if cfg!(not(feature = "parquet")) {
+        shows("rule-parquet", &["rule"], body("(local)logging { parquet #true }", &[]));
+    }
 }
 
 #[test]

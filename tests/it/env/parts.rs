@@ -1,6 +1,8 @@
 //! The parts of `configs/env/`: RAGEN's tags and others, with budgets in which their experts succeed; and every
 //! environment in a run.
 
+use rayon::prelude::*;
+
 use super::{SPLITS, certain, dynamics, expert_play};
 use crate::run::{Characters, resolve_nodes as run};
 use starpo::chat::Chat;
@@ -18,25 +20,41 @@ fn parts() -> Vec<&'static str> {
     EMBEDDED.iter().filter_map(name).collect()
 }
 
+/// The share of a part's first `tasks` of each split that its expert solves within the budget, at any number of actions
+/// a turn. Every one can be solved. None where chance decides.
+fn success(part: &str, tasks: u64) -> Option<f64> {
+    let config = run(&format!("use \"env/{part}\""), &[]).config;
+    let (rollout, env) = (&config.rollout, &config.task[0].env);
+    if !certain(env) {
+        return None;
+    }
+    let budget = rollout.max_actions.min(rollout.max_turns * rollout.max_actions_per_turn);
+    let within = |&(split, index): &(Split, u64)| {
+        let taken = expert_play(env, split, index, rollout.max_actions_per_turn);
+        taken.unwrap_or_else(|| panic!("{} {index} of {part} is not solved", split.name())) <= budget
+    };
+    let all: Vec<_> = SPLITS.into_iter().flat_map(|split| (0..tasks).map(move |index| (split, index))).collect();
+    Some(all.par_iter().filter(|task| within(task)).count() as f64 / all.len() as f64)
+}
+
+/// Sokoban's budget, RAGEN's, is too short for some levels. Everywhere else the expert always succeeds.
+fn succeeds(part: &str, tasks: u64) {
+    let least = if part.contains("sokoban") { 0.9 } else { 1.0 };
+    let share = success(part, tasks);
+    assert!(share.is_none_or(|share| share >= least), "{part}: {share:?}");
+}
+
 #[test]
 fn success_is_possible_within_the_budgets_shipped() {
     assert!(parts().len() > 10);
-    for part in parts() {
-        let config = run(&format!("use \"env/{part}\""), &[]).config;
-        let (rollout, env) = (&config.rollout, &config.task[0].env);
-        if !certain(env) {
-            continue;
-        }
-        let budget = rollout.max_actions.min(rollout.max_turns * rollout.max_actions_per_turn);
-        let tasks = if part == "large-sudoku" { 1 } else { 20 };
-        let solved = |&(split, index): &(Split, u64)| {
-            expert_play(env, split, index, rollout.max_actions_per_turn).is_some_and(|taken| taken <= budget)
-        };
-        let all: Vec<_> = SPLITS.into_iter().flat_map(|split| (0..tasks).map(move |index| (split, index))).collect();
-        let share = all.iter().filter(|task| solved(task)).count() as f64 / all.len() as f64;
-        let least = if env.name() == "sokoban" { 0.9 } else { 1.0 };
-        assert!(share >= least, "{part}: {share}");
-    }
+    parts().into_iter().for_each(|part| succeeds(part, if part == "large-sudoku" { 1 } else { 20 }));
+}
+
+/// All but `large-sudoku`, whose tasks take a tenth of a second each.
+#[test]
+#[ignore = "takes a minute: .ci/run runs it"]
+fn ten_thousand_tasks_of_every_part_are_solved_within_the_budgets_shipped() {
+    parts().into_iter().for_each(|part| succeeds(part, if part == "large-sudoku" { 50 } else { 5_000 }));
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! `starpo metrics`: what a run recorded, in the formats of other tools.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::{CliError, Common, say};
+use crate::record::sinks::{Table, csv, parquet, tensorboard};
+use crate::record::{Disk, reader};
+
+/// A run, and where its table goes: to standard output as CSV, if nowhere else.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Metrics {
+    /// A run's directory, or any unique prefix of its name or id
+    run: String,
+    /// A row a turn of the recorded training episodes, instead of a row a step
+    #[arg(long)]
+    turns: bool,
+    /// Write CSV to a file
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write Parquet to a file (a build with `--features parquet`)
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    /// Write an event file into a folder, for TensorBoard
+    #[arg(long, value_name = "FOLDER", conflicts_with = "turns")]
+    tensorboard: Option<PathBuf>,
+}
+
+impl Metrics {
+    pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
+        let disk = Disk::default();
+        let run = reader::find(&disk, &common.runs_dir, &self.run)?;
+        let table = match self.turns {
+            true => Table::of_turns(&disk, &run)?,
+            false => Table::of_steps(&disk, &run)?,
+        };
+        if let Some(path) = &self.csv {
+            disk.replace(path, csv::text(&table).as_bytes())?;
+        }
+        if let Some(path) = &self.parquet {
+            parquet::write(&disk, path, &table)?;
+        }
+        if let Some(folder) = &self.tensorboard {
+            tensorboard::write(&disk, folder, 1, &reader::metrics(&disk, &run)?)?;
+        }
+        if common.json {
+            say(&objects(&table).to_string());
+        } else if self.csv.is_none() && self.parquet.is_none() && self.tensorboard.is_none() {
+            say(csv::text(&table).trim_end_matches('\n'));
+        }
+        Ok(())
+    }
+}
+
+/// An object a row.
+fn objects(table: &Table) -> Value {
+    let row = |row: &Vec<Value>| table.columns.iter().cloned().zip(row.iter().cloned()).collect::<Value>();
+    table.rows.iter().map(row).collect()
+}
