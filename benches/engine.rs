@@ -16,7 +16,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use starpo::policy::{
-    self, Cotangent, Family, Learner, Optimizer, Policy, Request, Row, Sampling, Session, Shape, Transformer, Weights,
+    self, Cotangent, Family, Learner, ModelFolder, Optimizer, Policy, Request, Row, Sampling, Session, Shape,
+    Transformer, Weights,
 };
 use starpo::rng::Stream;
 
