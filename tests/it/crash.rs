@@ -112,7 +112,7 @@ fn calm(every: usize) -> (String, Vec<u8>, usize) {
 
 /// Written past the capture of tests: CI shows it.
 fn tell(text: &str) {
-    writeln!(std::io::stderr(), "{text}").unwrap();
+    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
 #[test]
