@@ -15,6 +15,7 @@ mod error;
 mod explain;
 mod finish;
 mod layer;
+mod leaf;
 mod overrides;
 mod scalar;
 mod schema;
@@ -26,6 +27,7 @@ pub use canon::{HEADER, canonical, type_name};
 pub use error::{Diagnostic, Diagnostics};
 pub use explain::{Explanation, explain};
 pub use overrides::ShortName;
+pub(crate) use schema::nearest;
 pub use source::{Place, Source};
 
 /// What lies outside: this layer reads nothing by itself. Paths are relative to the project's root, or absolute.
@@ -38,6 +40,18 @@ pub trait Reader {
 
     /// The digest of a folder's content, in hex.
     fn folder(&self, path: &str) -> io::Result<String>;
+
+    /// Whether the document of that path hides another one that this version brings along.
+    fn hides(&self, path: &str) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// What an override in the words of another program is here, for a person.
+    fn foreign(&self, argument: &str) -> Option<String> {
+        let _ = argument;
+        None
+    }
 }
 
 /// Which documents make the tree.
@@ -57,6 +71,10 @@ pub struct Resolved {
     pub name: Option<String>,
     pub body: tree::Body,
     pub short_names: Vec<ShortName>,
+    /// The paths of the documents, the lowest layer first.
+    pub documents: Vec<String>,
+    /// Where the experiment's own document names it, or begins.
+    pub place: Option<Place>,
 }
 
 /// Lays the documents and the overrides over each other and checks all of them against `root`.
@@ -81,23 +99,33 @@ pub fn resolve(
             None
         }
     };
+    let whole = documents.layers.last().map(|layer| layer.place.clone());
+    let places = Source::command_line(overrides);
+    let overlays = documents.overlays(overrides, &places);
     let document::Documents { layers: texts, aliases, errors, .. } = documents;
     let complete = errors.is_empty();
     let mut layers = layer::Layers::new(root, reader);
     layers.errors = errors;
     document::check_aliases(root, &aliases, &mut layers.errors);
     let mut body = layers.lay(&texts);
-    let mut command = overrides::Overrides::new(root, &mut layers, &mut body);
-    command.apply(overrides, &aliases);
+    let mut command = overrides::Overrides::new(root, reader, &mut layers, &mut body, &overlays);
+    command.apply(overrides, &places, &aliases);
     let short_names = command.short_names;
     let mut errors = layers.errors;
     finish::follow_references(root, &mut body, &mut errors);
     // Where a document is not as it should be, what it may have given is not missed.
-    if let (true, Some(top)) = (complete, texts.last()) {
-        finish::fill(root, &mut body, &top.place, &mut errors);
+    if let (true, Some(whole)) = (complete, &whole) {
+        let missing = finish::fill(root, &mut body, whole);
+        errors.extend(finish::missed(missing, &texts.iter().collect::<Vec<_>>(), reader));
     }
     Diagnostics::check(errors)?;
-    Ok(Resolved { name, body, short_names })
+    Ok(Resolved { name, body, short_names, documents: document::names(&texts), place: whole })
+}
+
+/// The path of every field of every alternative, without the numbers of repeated nodes, parents first.
+#[must_use]
+pub fn fields(root: &'static [Field]) -> Vec<(String, &'static Field)> {
+    schema::entries(root).into_iter().map(|entry| (entry.path, entry.field)).collect()
 }
 
 /// Parses a document of any size that this program wrote.
@@ -119,6 +147,9 @@ pub struct Field {
     pub range: Option<(f64, f64)>,
     /// May change how a run is executed or shown, never its numbers: kept out of the key.
     pub local: bool,
+    /// Of a field that came after runs were named: the value that says what they did, as an override would. A field of
+    /// that value is not in the key, and where nothing gives the field it has that value.
+    pub before: Option<&'static str>,
     /// The source file that declares it, and so reads it.
     pub file: &'static str,
 }
@@ -290,6 +321,8 @@ pub const fn kebab<const N: usize>(name: &str) -> [u8; N] {
 ///         pub value: f64 where 0.0..=1.0,
 ///         /// Doc.
 ///         (local) pub threads: u32,
+///         /// Doc. A later field: what runs did before it was there is `false`.
+///         pub late: bool as "false",
 ///     }
 /// }
 /// ```
@@ -299,7 +332,8 @@ macro_rules! section {
         pub struct $name:ident $(epoch $epoch:literal)? {
             $(
                 $(#[doc = $field_doc:literal])+
-                $(($local:ident))? pub $field:ident : $type:ty $(where $low:literal ..= $high:literal)?
+                $(($local:ident))? pub $field:ident : $type:ty
+                    $(where $low:literal ..= $high:literal)? $(as $before:literal)?
             ),* $(,)?
         }
     ) => {
@@ -316,6 +350,7 @@ macro_rules! section {
                 kind: &<$type as $crate::config::Decode>::KIND,
                 range: $crate::config::first!($( Some(($low as f64, $high as f64)), )? None),
                 local: $crate::config::first!($( { let _ = stringify!($local); true }, )? false),
+                before: $crate::config::first!($( Some($before), )? None),
                 file: file!(),
             }, )* ];
 

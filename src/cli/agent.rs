@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CliError, root};
+use super::CliError;
 use crate::chat::{Chat, Script};
 use crate::config::{Diagnostics, Folder, Input, Reader};
 use crate::experiment::{
@@ -126,7 +126,9 @@ impl Agent {
 /// That a folder is still what the run's key was made from.
 fn unchanged(folder: &Folder) -> Result<(), CliError> {
     let path = folder.path.display().to_string();
-    let found = Outside::new(&root()).folder(&path).map_err(|error| CliError::Input(format!("{path}: {error}")))?;
+    let found = Outside::new(&std::env::current_dir().unwrap_or_default())
+        .folder(&path)
+        .map_err(|error| CliError::Input(format!("{path}: {error}")))?;
     if found == folder.digest {
         return Ok(());
     }

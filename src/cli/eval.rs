@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::agent::{Agent, expert, locked, uniform};
 use super::run::warm_start;
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::chat::Chat;
 use crate::evaluate::{self, Evaluation, PassStats};
 use crate::experiment::{self, Resolved};
@@ -41,7 +41,7 @@ enum Player {
 impl Eval {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
-        let run = match experiment::exists(&self.subject, &root()) {
+        let run = match experiment::exists(&self.subject, &common.outside()) {
             true => None,
             false => Some(RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.subject)?)),
         };
@@ -53,7 +53,7 @@ impl Eval {
                     "overrides go with an experiment's name",
                 ));
             }
-            None => experiment::resolve(&self.subject, &self.overrides, &root())?,
+            None => experiment::resolve_with(&self.subject, &self.overrides, &common.outside())?,
         };
         if resolved.config.eval.tasks == 0 {
             return Err(usage("eval.tasks is 0: there is nothing to play", "such as eval.tasks=256"));

@@ -8,10 +8,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, expert, locked, threads};
-use super::{CliError, Common, root, say};
+use super::show::documents;
+use super::{CliError, Common, in_colour, say};
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
 use crate::policy::{self, Optimizer, Weights};
-use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, log, reader, signals};
+use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, State, log, reader, signals};
 use crate::stage::{Ended, drive};
 use crate::train::Training;
 use crate::warm_start::{self, WarmStart};
@@ -24,11 +25,14 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(super) struct Run {
     /// A name in `experiments/`, or a path to a `.kdl` file
     experiment: String,
-    /// `path=value`; short names and aliases will do
+    /// `path=value`, `list+=value` or `@overlay.kdl`; short names and aliases will do
     overrides: Vec<String>,
     /// Move what is there of this run aside, and start anew
     #[arg(long)]
     fresh: bool,
+    /// Say what the run would be and what would happen, and do nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// A run directory.
@@ -40,8 +44,13 @@ pub(super) struct Exec {
 
 impl Run {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        let resolved = experiment::resolve(&self.experiment, &self.overrides, &root())?;
+        let outside = common.outside();
+        let resolved = experiment::resolve_with(&self.experiment, &self.overrides, &outside)?;
         let (disk, name) = (Disk::default(), resolved.id().to_string());
+        if self.dry_run {
+            warn(common, &resolved);
+            return self.foretell(&disk, &resolved, &documents(&resolved, &outside), common);
+        }
         if self.fresh
             && let Some(place) = RunDir::set_aside(&disk, &common.runs_dir, &name)?
         {
@@ -54,6 +63,44 @@ impl Run {
         let agent = Agent::new(&resolved.config)?;
         let run = RunDir::open_or_create(&disk, &common.runs_dir, &name, &resolved.lock(), &resolved.canon)?;
         carry_out(&disk, &run, &resolved, &agent, common)
+    }
+
+    /// What `run` would do, from what lies in the runs folder.
+    fn foretell(&self, disk: &Disk, run: &Resolved, documents: &str, common: &Common) -> Result<(), CliError> {
+        Agent::new(&run.config)?;
+        let stands = |id: &RunId| {
+            let path = common.runs_dir.join(id.to_string());
+            path.exists().then(|| reader::summary(disk, &path)).transpose()
+        };
+        let would = match stands(&run.id())? {
+            None => "start anew".to_owned(),
+            Some(there) if there.state == State::Running => "find it running elsewhere".to_owned(),
+            Some(_) if self.fresh => "move aside what is there, and start anew".to_owned(),
+            Some(there) if there.state == State::Done => format!("answer at once: it is done, step {}", there.step),
+            Some(there) => format!("go on: it is {}, step {}", there.state.name(), there.step),
+        };
+        let warm = match run.warm_start() {
+            None => None,
+            Some((_, id)) => {
+                let state = stands(&id)?.map_or("to be made", |there| there.state.name());
+                Some((id.to_string(), state))
+            }
+        };
+        let directory = common.runs_dir.join(run.id().to_string());
+        if common.json {
+            let mut document = run.show_json();
+            document["directory"] = json!(directory);
+            document["would"] = json!(would);
+            document["warm_start"] = json!(warm.map(|(id, state)| json!({"id": id, "state": state})));
+            say(&document.to_string());
+            return Ok(());
+        }
+        say(&format!("{}{}", run.show(), documents.trim_end()));
+        if let Some((id, state)) = warm {
+            say(&format!("warm start {id}: {state}"));
+        }
+        say(&format!("directory  {}\nwould      {would}", directory.display()));
+        Ok(())
     }
 }
 
@@ -84,7 +131,7 @@ fn carry_out(disk: &Disk, run: &RunDir, resolved: &Resolved, agent: &Agent, comm
     let Some(mut begun) = run.begin(&facts(resolved))? else {
         return result(disk, run, resolved, common, "finished before");
     };
-    begun.warnings.extend(config.warnings());
+    begun.warnings.extend(resolved.warnings().iter().map(|warning| warning.render(false).trim().to_owned()));
     log_to(disk, run, resolved)?;
     catch_signals()?;
     let weights = match begun.checkpoint {
@@ -263,5 +310,12 @@ pub(super) fn tell(common: &Common, text: &str) {
     if !common.quiet && !common.json {
         // A closed standard error ends nothing.
         let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+}
+
+/// What hardly anyone wants, as [`tell`].
+pub(super) fn warn(common: &Common, resolved: &Resolved) {
+    for warning in resolved.warnings() {
+        tell(common, warning.render(in_colour()).trim_end());
     }
 }

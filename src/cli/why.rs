@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::experiment;
 use crate::record::{Disk, RunDir, reader};
 
@@ -46,8 +46,8 @@ impl Why {
 
     /// The lines of a canonical text, by path. Overrides go to the experiments alone.
     fn facts(&self, subject: &str, common: &Common) -> Result<Facts, CliError> {
-        let canon = if experiment::exists(subject, &root()) {
-            experiment::resolve(subject, &self.overrides, &root())?.canon
+        let canon = if experiment::exists(subject, &common.outside()) {
+            experiment::resolve_with(subject, &self.overrides, &common.outside())?.canon
         } else {
             let disk = Disk::default();
             RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, subject)?).canon()?

@@ -11,6 +11,9 @@ use crate::config::show::{kdl, quoted};
 use crate::config::tree::{Form, spots};
 use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Source, Top, Value};
 
+/// Versions of a lock's form, and of the canonical text that its key is of.
+const VERSIONS: [(&str, i128); 2] = [("lock", 1), ("canon", 1)];
+
 pub(super) fn show(run: &Resolved) -> String {
     let config = kdl(FIELDS, &run.tree, 1);
     let inputs = inputs(run, 1, false);
@@ -24,7 +27,8 @@ pub(super) fn show(run: &Resolved) -> String {
 
 pub(super) fn lock(run: &Resolved) -> String {
     let mut out = String::from("/- kdl-version 2\n");
-    out.push_str(&format!("run {} lock=1 canon=1 {{\n", quoted(&run.id().to_string())));
+    let versions = VERSIONS.map(|(what, version)| format!("{what}={version}")).join(" ");
+    out.push_str(&format!("run {} {versions} {{\n", quoted(&run.id().to_string())));
     out.push_str(&format!("    experiment {}\n", quoted(&run.name)));
     out.push_str(&format!("    key {}\n", quoted(&run.key.to_string())));
     for typed in &run.overrides {
@@ -87,6 +91,13 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
     let top = Place::new(&source, 0, 0);
     let broken = |what: &str| Diagnostic::rule(Some(&top), &format!("this is no lock: {what}"), "");
     let run = document.get("run").ok_or_else(|| broken("it has no node `run`"))?;
+    for (what, version) in VERSIONS {
+        if run.get(what).and_then(|found| found.as_integer()) != Some(version) {
+            let message = format!("the lock's `{what}` is not {version}: another version of starpo wrote it");
+            let help = "read it with the version that its attempts name, or start the run anew";
+            return Err(Diagnostic::rule(Some(&Place::of(&source, run.name().span())), &message, help).into());
+        }
+    }
     let nodes = run.children().map(kdl::KdlDocument::nodes).unwrap_or_default();
     let named = |name: &'static str| nodes.iter().filter(move |node| node.name().value() == name);
     let argument = |name: &'static str| named(name).next().and_then(first_text).ok_or_else(|| broken(name));

@@ -5,39 +5,69 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::embedded;
+use super::{embedded, foreign};
 use crate::config::Reader;
 
-/// Files below a root folder; a document that is not there is the embedded one of that path.
+/// Files below folders, of which the first that has a file gives it; a document that none has is the embedded one of
+/// that path. Folders that a config names are below `here`.
 #[derive(Debug)]
 pub struct Outside {
-    root: PathBuf,
+    folders: Vec<PathBuf>,
+    here: PathBuf,
+}
+
+/// Where a document comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Home {
+    File(PathBuf),
+    Embedded,
 }
 
 impl Outside {
+    /// One folder, and the embedded documents.
     #[must_use]
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { folders: vec![root.to_owned()], here: root.to_owned() }
     }
+
+    /// Several folders, the first before the others, and the embedded documents.
+    #[must_use]
+    pub fn of(folders: Vec<PathBuf>, here: &Path) -> Self {
+        Self { folders, here: here.to_owned() }
+    }
+
+    /// Where a document is; None if it is nowhere.
+    #[must_use]
+    pub fn home(&self, path: &str) -> Option<Home> {
+        let file = self.folders.iter().map(|folder| folder.join(path)).find(|file| file.is_file());
+        file.map(Home::File).or_else(|| embedded(path).map(|_| Home::Embedded))
+    }
+}
+
+fn embedded(path: &str) -> Option<&'static str> {
+    embedded::find(path.trim_start_matches("./"))
 }
 
 impl Reader for Outside {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        match fs::read(self.root.join(path)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                embedded::find(path.trim_start_matches("./")).map(|text| text.as_bytes().to_vec()).ok_or(error)
+        for folder in &self.folders {
+            match fs::read(folder.join(path)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => return result,
             }
-            result => result,
         }
+        embedded(path).map(|text| text.as_bytes().to_vec()).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn list(&self, folder: &str) -> Vec<String> {
         let mut found = BTreeSet::new();
-        // A folder that cannot be read offers nothing; a document in it is reported when it is asked for.
-        let _ = walk(&self.root.join(folder), folder, &mut |path, _| {
-            found.insert(path.to_owned());
-            Ok(())
-        });
+        for root in &self.folders {
+            // A folder that cannot be read offers nothing; a document in it is reported when it is asked for.
+            let _ = walk(&root.join(folder), folder, &mut |path, _| {
+                found.insert(path.to_owned());
+                Ok(())
+            });
+        }
         let below = embedded::FILES.iter().filter(|(path, _)| path.starts_with(&format!("{folder}/")));
         found.extend(below.map(|(path, _)| (*path).to_owned()));
         found.into_iter().filter(|path| path.ends_with(".kdl")).collect()
@@ -45,13 +75,21 @@ impl Reader for Outside {
 
     fn folder(&self, path: &str) -> io::Result<String> {
         let mut lines = BTreeSet::new();
-        walk(&self.root.join(path), "", &mut |name, file| {
+        walk(&self.here.join(path), "", &mut |name, file| {
             let mut hasher = blake3::Hasher::new();
             hasher.update_reader(fs::File::open(file)?)?;
             lines.insert(format!("{name:?}\t{}\t{}\n", hasher.count(), hasher.finalize().to_hex()));
             Ok(())
         })?;
         Ok(blake3::hash(lines.into_iter().collect::<String>().as_bytes()).to_hex().to_string())
+    }
+
+    fn foreign(&self, argument: &str) -> Option<String> {
+        foreign::answer(argument)
+    }
+
+    fn hides(&self, path: &str) -> bool {
+        embedded(path).is_some_and(|text| self.read(path).is_ok_and(|found| found != text.as_bytes()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::metrics::{is_metric, nearest};
 use super::{Action, Memory};
 use crate::config::{section, variants};
 
@@ -83,10 +84,12 @@ impl Rule {
             let help = "buckets come and go with the groups kept: take gradients.all".to_owned();
             return Some((format!("`{}` is not in every record of gradients", self.when), help));
         }
-        if PARTS.contains(&self.part()) && self.when.contains('.') {
+        if is_metric(&self.when) {
             return None;
         }
-        let help = format!("the path of a number in metrics.jsonl begins with {}", PARTS.join(", "));
+        let near = nearest(&self.when).iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+        let near = if near.is_empty() { String::new() } else { format!("did you mean {near}? ") };
+        let help = format!("{near}the path of a number in metrics.jsonl begins with {}", PARTS.join(", "));
         Some((format!("`{}` is no metric of a step", self.when), help))
     }
 }
