@@ -124,15 +124,18 @@ fn argument() -> impl Strategy<Value = String> {
     ]
 }
 
-/// As [`told`], within a second: at the second try, since a machine may have other things to do.
+/// As [`told`], within a second: of several tries, since a machine may have other things to do.
 fn sound(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
-    let time = || {
+    let (slow, mut took) = (Duration::from_secs(1), Duration::MAX);
+    for _ in 0..5 {
         let begun = Instant::now();
-        told(text, overrides).map(|()| begun.elapsed())
-    };
-    let slow = Duration::from_secs(1);
-    let took = time()?;
-    prop_assert!(took < slow || time()? < slow, "it took {took:?}");
+        told(text, overrides)?;
+        took = took.min(begun.elapsed());
+        if took < slow {
+            break;
+        }
+    }
+    prop_assert!(took < slow, "it took {took:?}");
     Ok(())
 }
 
