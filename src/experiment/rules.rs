@@ -100,6 +100,10 @@ pub(super) fn warnings(run: &Resolved) -> Vec<Diagnostic> {
         let enough = warm.batch <= warm.episodes || !config.rollout.window.appends();
         rules.demand(enough, "warm-start.batch", &message, "take more warm-start.episodes, or a smaller batch");
     }
+    let (turn, episode) = (config.rollout.max_actions_per_turn, config.rollout.max_actions);
+    let message = format!("a turn of {turn} actions is more than an episode's {episode}");
+    let help = "an episode ends with rollout.max-actions";
+    rules.demand(turn <= episode, "rollout.max-actions-per-turn", &message, help);
     rules.found.into_iter().map(Diagnostic::warning).collect()
 }
 
@@ -247,11 +251,6 @@ impl<'t> Rules<'t> {
         let [Some(response), Some(context)] = all else { return };
         let message = format!("a response of {response} tokens leaves no room for a prompt in a context of {context}");
         self.demand(response < context, "rollout.max-response-tokens", &message, "it must be below max-context-tokens");
-        let all = ["rollout.max-actions-per-turn", "rollout.max-actions"].map(|path| self.int(path));
-        let [Some(turn), Some(episode)] = all else { return };
-        let message = format!("a turn of {turn} actions is more than an episode's {episode}");
-        let help = "an episode ends with rollout.max-actions: the bound of a turn can be at most that";
-        self.demand(turn <= episode, "rollout.max-actions-per-turn", &message, help);
     }
 
     fn reward(&mut self) {

@@ -223,7 +223,6 @@ stop \"validation-floor\"";
     let defeated = "reward { when \"before-filter\"; normalise \"mean-std\" by=\"group\" }";
     shows("rule-defeated", &["rule"], body(defeated, &["filter=top-p"]));
     shows("rule-defeated-count", &["rule"], body("filter \"top-k-abs\" { value 8 }", &[]));
-    shows("rule-actions", &["rule"], body("rollout { max-actions 1 }", &[]));
     shows("missing-key-stop", &["missing-key"], body("stop \"rule\" { above 1.0 }", &[]));
 }
 
@@ -247,7 +246,7 @@ fn everything_wrong_is_reported_at_once() {
 #[test]
 fn warnings() {
     let text = "objective \"ppo\" {\n    kl { coef 0.1; estimator \"k1\" }\n}\nwarm-start \"expert\" { episodes 4 }";
-    let run = body(text, &["update.mini-batch=1000"]).unwrap();
+    let run = body(text, &["update.mini-batch=1000", "rollout.max-actions-per-turn=11"]).unwrap();
     let shown: Vec<String> = run.warnings().iter().map(|warning| warning.render(false)).collect();
     golden("error", "warnings", &shown.join("\n"));
     assert!(body("", &[]).unwrap().warnings().is_empty());
