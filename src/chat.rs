@@ -251,8 +251,8 @@ fn guard(text: &str) -> char {
 /// The words around observations; the choices that `rollout` makes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// First line of the system message.
-    pub system: Option<Input>,
+    /// First line of the system message; empty, there is none.
+    pub system: Input,
     /// The rules; None takes the environment's own.
     pub instruction: Option<Input>,
     /// Last line of a user message; None takes [`Script::default_format`].
@@ -267,8 +267,7 @@ impl Script {
     #[must_use]
     pub fn rules(&self, instruction: &str) -> String {
         let own = self.instruction.as_ref().map_or(instruction, |text| &text.0);
-        let system = self.system.as_ref().map_or("", |text| &text.0);
-        [system, own].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+        [&self.system.0, own].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
     /// A user message: what the turn before earned, the state, the actions left, how to answer.

@@ -4,12 +4,13 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::config::Diagnostics;
-use crate::experiment::Outside;
+use crate::experiment::{Outside, foreign};
 use crate::record::RunError;
 use crate::stage::StageError;
 use crate::sweep::SweepError;
@@ -18,6 +19,7 @@ mod agent;
 mod chat;
 mod compare;
 mod comparison;
+mod complete;
 mod env;
 mod eval;
 mod explain;
@@ -57,6 +59,9 @@ struct Common {
     /// Folder of run directories
     #[arg(long, global = true, default_value = "runs", value_name = "DIR")]
     runs_dir: PathBuf,
+    /// Look for `configs/` and `experiments/` in DIR first; then in the current folder, in $STARPO_HOME, in the binary
+    #[arg(long, global = true, value_name = "DIR")]
+    config_dir: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long, global = true)]
     json: bool,
@@ -107,6 +112,10 @@ enum Verb {
     Replay(replay::Replay),
     /// Write one HTML file about a run (curves, filter, collapse, episodes, config) or a sweep (arms, statistics)
     Report(report::Report),
+    /// Print the script that completes verbs, experiments, paths and values in a shell
+    Completions(complete::Completions),
+    #[command(hide = true)]
+    Complete(complete::Complete),
     /// Train the small tokenizer on transcripts of the experts of all environments
     Tokenizer(tokenizer::Tokenizer),
 }
@@ -171,11 +180,25 @@ impl CliError {
     }
 }
 
+/// The command line of this process. A mistake in it ends the process, as clap does it; an option of another program
+/// with what it is here.
+#[must_use]
+pub fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|mut error| {
+        if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+            && let Some(answer) = foreign::answer(option)
+        {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![answer.into()]));
+        }
+        error.exit()
+    })
+}
+
 /// Carries out a command line; errors are on standard error when it returns.
 #[must_use]
 pub fn main(cli: Cli) -> ExitCode {
     let common = &cli.common;
-    let result = match cli.verb {
+    let result = common.check().and_then(|()| match cli.verb {
         Verb::Run(verb) => verb.run(common),
         Verb::Exec(verb) => verb.run(common),
         Verb::Sweep(verb) => verb.run(common),
@@ -196,8 +219,10 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Weights(verb) => verb.run(common),
         Verb::Replay(verb) => verb.run(common),
         Verb::Report(verb) => verb.run(common),
+        Verb::Completions(verb) => verb.run(),
+        Verb::Complete(verb) => verb.run(common),
         Verb::Tokenizer(verb) => verb.run(common),
-    };
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -213,8 +238,7 @@ fn complain(error: CliError, json: bool) {
     match error {
         CliError::Config(diagnostics) if json => say(&diagnostics.json().to_string()),
         CliError::Config(diagnostics) => {
-            let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-            eprint!("{}", diagnostics.render(colour));
+            eprint!("{}", diagnostics.render(in_colour()));
         }
         error if json => {
             let help = error.help().map(|help| help.to_string());
@@ -224,6 +248,11 @@ fn complain(error: CliError, json: bool) {
     }
 }
 
+/// Whether standard error takes colours.
+fn in_colour() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 /// Prints a result. A closed standard output ends nothing.
 fn say(text: &str) {
     use std::io::Write;
@@ -231,13 +260,23 @@ fn say(text: &str) {
 }
 
 impl Common {
-    /// What is outside: the project's files and the runs.
+    /// What is outside: the project's files and the runs. Documents and `(file)`s are looked for in `--config-dir`, the
+    /// current folder, `$STARPO_HOME`, and documents then in the binary.
     fn outside(&self) -> outside::WithRuns {
-        outside::WithRuns { outside: Outside::new(&root()), runs: self.runs_dir.clone() }
+        let here = std::env::current_dir().unwrap_or_default();
+        let home = std::env::var_os("STARPO_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let folders = self.config_dir.clone().into_iter().chain([here.clone()]).chain(home);
+        outside::WithRuns { outside: Outside::of(folders.collect(), &here), runs: self.runs_dir.clone() }
     }
-}
 
-/// The folder that relative `(file)` paths, `configs/` and `experiments/` are found in.
-fn root() -> PathBuf {
-    std::env::current_dir().unwrap_or_default()
+    /// That folders which were named are there.
+    fn check(&self) -> Result<(), CliError> {
+        match &self.config_dir {
+            Some(folder) if !folder.is_dir() => Err(CliError::Usage {
+                message: format!("--config-dir {}: there is no such folder", folder.display()),
+                help: Some("it holds `configs/`, `experiments/`, or both".to_owned()),
+            }),
+            _ => Ok(()),
+        }
+    }
 }

@@ -17,6 +17,7 @@ mod explain;
 mod finish;
 mod laid;
 mod layer;
+mod leaf;
 mod overrides;
 mod scalar;
 mod schema;
@@ -29,6 +30,7 @@ pub use canon::{HEADER, canonical, type_name};
 pub use error::{Diagnostic, Diagnostics};
 pub use explain::{Explanation, explain};
 pub use overrides::ShortName;
+pub(crate) use schema::nearest;
 pub use source::{Place, Source};
 
 /// What lies outside: this layer reads nothing by itself. Paths are relative to the project's root, or absolute.
@@ -45,6 +47,18 @@ pub trait Reader {
     /// The directory of the finished run that `name` says.
     fn run(&self, name: &str) -> io::Result<String> {
         Err(io::Error::other(format!("no folder of runs to look for {name} in")))
+    }
+
+    /// Whether the document of that path hides another one that this version brings along.
+    fn hides(&self, path: &str) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// What an override in the words of another program is here, for a person.
+    fn foreign(&self, argument: &str) -> Option<String> {
+        let _ = argument;
+        None
     }
 }
 
@@ -65,6 +79,10 @@ pub struct Resolved {
     pub name: Option<String>,
     pub body: tree::Body,
     pub short_names: Vec<ShortName>,
+    /// The paths of the documents, the lowest layer first.
+    pub documents: Vec<String>,
+    /// Where the experiment's own document names it, or begins.
+    pub place: Option<Place>,
 }
 
 /// Lays the documents and the overrides over each other and checks all of them against `root`.
@@ -89,12 +107,22 @@ pub fn resolve(
             None
         }
     };
+    let whole = documents.layers.last().map(|layer| layer.place.clone());
+    let places = Source::command_line(overrides);
+    let overlays = documents.overlays(overrides, &places);
     let document::Documents { layers: texts, aliases, mut errors, .. } = documents;
     let complete = errors.is_empty();
     let laid = laid::Laid::new(root, &texts.iter().collect::<Vec<_>>(), &aliases, reader, &mut errors);
-    let assignments = overrides::assignments(overrides, &mut errors);
+    let laid = laid.under(&overlays, whole.clone());
+    let assignments = overrides::assignments(overrides, &places, reader, &mut errors);
     let (body, short_names) = laid.resolve(assignments, errors, complete)?;
-    Ok(Resolved { name, body, short_names })
+    Ok(Resolved { name, body, short_names, documents: document::names(&texts), place: whole })
+}
+
+/// The path of every field of every alternative, without the numbers of repeated nodes, parents first.
+#[must_use]
+pub fn fields(root: &'static [Field]) -> Vec<(String, &'static Field)> {
+    schema::entries(root).into_iter().map(|entry| (entry.path, entry.field)).collect()
 }
 
 /// Parses a document of any size that this program wrote.
@@ -116,6 +144,9 @@ pub struct Field {
     pub range: Option<(f64, f64)>,
     /// May change how a run is executed or shown, never its numbers: kept out of the key.
     pub local: bool,
+    /// Of a field that came after runs were named: the value that says what they did, as an override would. A field of
+    /// that value is not in the key, and where nothing gives the field it has that value.
+    pub before: Option<&'static str>,
     /// The source file that declares it, and so reads it.
     pub file: &'static str,
 }
@@ -287,6 +318,8 @@ pub const fn kebab<const N: usize>(name: &str) -> [u8; N] {
 ///         pub value: f64 where 0.0..=1.0,
 ///         /// Doc.
 ///         (local) pub threads: u32,
+///         /// Doc. A later field: what runs did before it was there is `false`.
+///         pub late: bool as "false",
 ///     }
 /// }
 /// ```
@@ -296,7 +329,8 @@ macro_rules! section {
         pub struct $name:ident $(epoch $epoch:literal)? {
             $(
                 $(#[doc = $field_doc:literal])+
-                $(($local:ident))? pub $field:ident : $type:ty $(where $low:literal ..= $high:literal)?
+                $(($local:ident))? pub $field:ident : $type:ty
+                    $(where $low:literal ..= $high:literal)? $(as $before:literal)?
             ),* $(,)?
         }
     ) => {
@@ -313,6 +347,7 @@ macro_rules! section {
                 kind: &<$type as $crate::config::Decode>::KIND,
                 range: $crate::config::first!($( Some(($low as f64, $high as f64)), )? None),
                 local: $crate::config::first!($( { let _ = stringify!($local); true }, )? false),
+                before: $crate::config::first!($( Some($before), )? None),
                 file: file!(),
             }, )* ];
 

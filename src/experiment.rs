@@ -5,8 +5,8 @@
 //! [`from_lock`] makes the same value again from that text alone; [`Resolved::show`] is for people. [`resolve_rules`]
 //! is what `replay` goes by without an experiment. [`Resolved::warm_start`] is the identity of the warm start alone.
 //!
-//! This module reads the files that a config names, so that features are handed text; `root` is the folder that holds
-//! `configs/` and `experiments/`. Documents that are not there are the binary's own. Mistakes come back as
+//! This module reads the files that a config names ([`Outside`]), so that features are handed text; `root` is a folder
+//! that holds `configs/` and `experiments/`. Documents that are not there are the binary's own. Mistakes come back as
 //! [`Diagnostics`](crate::config::Diagnostics): all of them, rendered by the caller.
 
 mod cells;
@@ -14,6 +14,7 @@ mod critic;
 mod differences;
 mod embedded;
 mod explain;
+pub mod foreign;
 mod gradients;
 mod identity;
 mod lock;
@@ -31,7 +32,7 @@ pub use explain::explain;
 pub use gradients::{Buckets, Edges, GradientsConfig, Quantiles};
 pub use identity::{COMPONENTS, Key, RunId};
 pub use lock::{from_lock, read_lock};
-pub use outside::Outside;
+pub use outside::{Home, Outside};
 pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
 pub use task::{resolve_task, task_names};
 
@@ -106,12 +107,6 @@ impl ResolvedConfig {
     #[must_use]
     pub fn needs_reference(&self) -> bool {
         self.objective.kl.coef > 0.0 || self.reward.needs_reference()
-    }
-
-    /// What the run may do and hardly anyone wants, a line each.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
-        rules::warnings(self)
     }
 }
 
@@ -297,8 +292,8 @@ section! {
         pub window: WindowConfig,
         /// Which tokens are learned from.
         pub mask: Mask,
-        /// The system message's first line.
-        pub system: Option<Input>,
+        /// The system message's first line; empty, it has none.
+        pub system: Input,
         /// The rules; the environment's own by default.
         pub instruction: Option<Input>,
         /// The sentence that ends each user message and says how to answer.

@@ -2,12 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 // Training allocates and frees large buffers all the time; glibc gives each back to the system and faults it in again.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    starpo::cli::main(starpo::cli::Cli::parse())
+    starpo::cli::main(starpo::cli::parse())
 }

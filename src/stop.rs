@@ -3,10 +3,12 @@
 //! A stop sees every record once, in order, as `metrics.jsonl` has it. What it remembers of them is saved with the run,
 //! so that a run which was killed ends where a calm one does. `filter.empty-stop` is one too.
 
+mod metrics;
 mod rule;
 mod spread_collapse;
 mod validation_floor;
 
+pub use metrics::is_metric;
 pub use rule::{ActionConfig, EndRun, PARTS, Rule, ScaleLr, metric, no_metric};
 pub use spread_collapse::SpreadCollapse;
 pub use validation_floor::ValidationFloor;

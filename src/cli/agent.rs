@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::CliError;
 use super::outside::{content, is_run};
-use super::{CliError, root};
 use crate::chat::{Chat, Forced, Script};
 use crate::config::{Folder, Input};
 use crate::experiment::{
@@ -65,9 +65,9 @@ impl Agent {
 
     /// The model of a run, with its last weights.
     fn of_run(path: &Path) -> Result<Self, CliError> {
-        let (disk, path) = (Disk::default(), root().join(path));
-        let agent = Self::new(&locked(&RunDir::open(&disk, &path))?.config)?;
-        let weights = agent.checkpoint(&disk, &path)?;
+        let disk = Disk::default();
+        let agent = Self::new(&locked(&RunDir::open(&disk, path))?.config)?;
+        let weights = agent.checkpoint(&disk, path)?;
         Ok(Self { model: agent.model.with(weights), ..agent })
     }
 
@@ -173,7 +173,8 @@ pub(super) fn checkpoint_file(disk: &Disk, run: &Path, name: &str) -> Result<Vec
 /// That a folder is still what the run's key was made from.
 fn unchanged(folder: &Folder) -> Result<(), CliError> {
     let path = folder.path.display().to_string();
-    let found = content(&Outside::new(&root()), &path).map_err(|error| CliError::Input(format!("{path}: {error}")))?;
+    let here = Outside::new(Path::new("."));
+    let found = content(&here, &path).map_err(|error| CliError::Input(format!("{path}: {error}")))?;
     if found == folder.digest {
         return Ok(());
     }

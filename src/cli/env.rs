@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use super::agent::Agent;
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::chat::{Chat, Script};
 use crate::experiment::{self, Resolved, ResolvedConfig};
 use crate::policy::Completion;
@@ -59,15 +59,16 @@ impl Env {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         match self.verb {
             Verb::Ls => list(common),
-            Verb::Render(task) => task.with(|table| table.render(common)),
-            Verb::Play(task) => task.with(|table| table.play(common)),
+            Verb::Render(task) => task.with(common, |table| table.render(common)),
+            Verb::Play(task) => task.with(common, |table| table.play(common)),
         }
     }
 }
 
 fn list(common: &Common) -> Result<(), CliError> {
-    let names = experiment::task_names(&root());
-    let all = names.iter().map(|name| Ok((name, experiment::resolve_task(name, &[], &root())?.config)));
+    let outside = common.outside();
+    let names = experiment::task_names(&outside);
+    let all = names.iter().map(|name| Ok((name, experiment::resolve_task(name, &[], &outside)?.config)));
     let all: Vec<(&String, ResolvedConfig)> = all.collect::<Result<_, CliError>>()?;
     if common.json {
         let entry = |(name, config): &(&String, ResolvedConfig)| {
@@ -100,12 +101,13 @@ struct Table<'a> {
 }
 
 impl Task {
-    fn resolve(&self) -> Result<Resolved, CliError> {
-        if experiment::task_names(&root()).contains(&self.name) {
-            return Ok(experiment::resolve_task(&self.name, &self.overrides, &root())?);
+    fn resolve(&self, common: &Common) -> Result<Resolved, CliError> {
+        let outside = common.outside();
+        if experiment::task_names(&outside).contains(&self.name) {
+            return Ok(experiment::resolve_task(&self.name, &self.overrides, &outside)?);
         }
-        if experiment::exists(&self.name, &root()) {
-            return Ok(experiment::resolve(&self.name, &self.overrides, &root())?);
+        if experiment::exists(&self.name, &outside) {
+            return Ok(experiment::resolve_with(&self.name, &self.overrides, &outside)?);
         }
         Err(CliError::Usage {
             message: format!("no environment is called {}", self.name),
@@ -113,8 +115,8 @@ impl Task {
         })
     }
 
-    fn with(&self, act: impl FnOnce(&Table<'_>) -> Result<(), CliError>) -> Result<(), CliError> {
-        let config = &self.resolve()?.config;
+    fn with(&self, common: &Common, act: impl FnOnce(&Table<'_>) -> Result<(), CliError>) -> Result<(), CliError> {
+        let config = &self.resolve(common)?.config;
         let agent = &Agent::new(config)?;
         agent.check_tokenizer(config)?;
         let (env, index) = rollout::mixture(&config.task, self.task);

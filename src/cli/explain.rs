@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::config::tree::{Form, spots};
 use crate::config::{Explanation, show};
 use crate::experiment::{self, FIELDS, Resolved};
@@ -21,7 +21,7 @@ pub(super) struct Explain {
 
 impl Explain {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        let found = experiment::explain(&self.path, &root())?;
+        let found = experiment::explain(&self.path, &common.outside())?;
         let resolved = match &self.experiment {
             Some(name) => Some(experiment::resolve_with(name, &self.overrides, &common.outside())?),
             None => None,

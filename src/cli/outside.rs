@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::root;
 use crate::config::Reader;
 use crate::experiment::Outside;
 use crate::record::{Disk, RunDir, State, digest, reader};
@@ -37,17 +36,25 @@ impl Reader for WithRuns {
             state => Err(io::Error::other(format!("run {} is {}, not done", run.name(), state.name()))),
         }
     }
+
+    fn hides(&self, path: &str) -> bool {
+        self.outside.hides(path)
+    }
+
+    fn foreign(&self, argument: &str) -> Option<String> {
+        self.outside.foreign(argument)
+    }
 }
 
 /// The digest of a folder's content; of a run's directory, that of its last weights and of the model that they are of.
 pub(super) fn content(outside: &Outside, path: &str) -> io::Result<String> {
     match is_run(Path::new(path)) {
-        true => digest::weights(&Disk::default(), &root().join(path)).map_err(io::Error::other),
+        true => digest::weights(&Disk::default(), path.as_ref()).map_err(io::Error::other),
         false => outside.folder(path),
     }
 }
 
 /// Whether a folder is a run's directory.
 pub(super) fn is_run(path: &Path) -> bool {
-    Disk::default().exists(&root().join(path).join("run.lock.kdl")).unwrap_or(false)
+    Disk::default().exists(&path.join("run.lock.kdl")).unwrap_or(false)
 }

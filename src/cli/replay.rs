@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::config::tree::spots;
 use crate::experiment::{self, FIELDS, Resolved};
 use crate::record::{Disk, reader};
@@ -23,10 +23,12 @@ pub(super) struct Replay {
 impl Replay {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let (name, overrides) = match self.rest.split_first() {
-            Some((name, overrides)) if !name.contains('=') => (Some(name.as_str()), overrides),
+            Some((name, overrides)) if !name.contains('=') && !name.starts_with('@') => {
+                (Some(name.as_str()), overrides)
+            }
             _ => (None, self.rest.as_slice()),
         };
-        let resolved = experiment::resolve_rules(name, overrides, &root())?;
+        let resolved = experiment::resolve_rules(name, overrides, &common.outside())?;
         let text =
             reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
         let config = &resolved.config;

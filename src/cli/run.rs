@@ -9,10 +9,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, expert, locked, threads};
-use super::{CliError, Common, say};
+use super::show::documents;
+use super::{CliError, Common, in_colour, say};
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
 use crate::policy::{self, Optimizer, Weights};
-use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, log, reader, signals};
+use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, State, log, reader, signals};
 use crate::stage::{Ended, drive};
 use crate::train::Training;
 use crate::warm_start::{self, WarmStart};
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(super) struct Run {
     /// A name in `experiments/`, or a path to a `.kdl` file
     experiment: String,
-    /// `path=value`; short names and aliases will do
+    /// `path=value`, `list+=value` or `@overlay.kdl`; short names and aliases will do
     overrides: Vec<String>,
     /// Start from the last weights of a finished run: short for `model=pretrained "model.path=(run)RUN"`, and for
     /// `warm-start=none` unless a warm start is asked for
@@ -34,6 +35,9 @@ pub(super) struct Run {
     /// Move what is there of this run aside, and start anew
     #[arg(long)]
     fresh: bool,
+    /// Say what the run would be and what would happen, and do nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// A run directory.
@@ -48,8 +52,13 @@ pub(super) struct Exec {
 
 impl Run {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        let resolved = experiment::resolve_with(&self.experiment, &self.overrides(), &common.outside())?;
+        let outside = common.outside();
+        let resolved = experiment::resolve_with(&self.experiment, &self.overrides(), &outside)?;
         let (disk, name) = (Disk::default(), resolved.id().to_string());
+        if self.dry_run {
+            warn(common, &resolved);
+            return self.foretell(&disk, &resolved, &documents(&resolved, &outside.outside), common);
+        }
         if self.fresh
             && let Some(place) = RunDir::set_aside(&disk, &common.runs_dir, &name)?
         {
@@ -76,6 +85,44 @@ impl Run {
             model.into_iter().chain(cold)
         });
         from.chain(self.overrides.iter().cloned()).collect()
+    }
+
+    /// What `run` would do, from what lies in the runs folder.
+    fn foretell(&self, disk: &Disk, run: &Resolved, documents: &str, common: &Common) -> Result<(), CliError> {
+        Agent::new(&run.config)?;
+        let stands = |id: &RunId| {
+            let path = common.runs_dir.join(id.to_string());
+            path.exists().then(|| reader::summary(disk, &path)).transpose()
+        };
+        let would = match stands(&run.id())? {
+            None => "start anew".to_owned(),
+            Some(there) if there.state == State::Running => "find it running elsewhere".to_owned(),
+            Some(_) if self.fresh => "move aside what is there, and start anew".to_owned(),
+            Some(there) if there.state == State::Done => format!("answer at once: it is done, step {}", there.step),
+            Some(there) => format!("go on: it is {}, step {}", there.state.name(), there.step),
+        };
+        let warm = match run.warm_start() {
+            None => None,
+            Some((_, id)) => {
+                let state = stands(&id)?.map_or("to be made", |there| there.state.name());
+                Some((id.to_string(), state))
+            }
+        };
+        let directory = common.runs_dir.join(run.id().to_string());
+        if common.json {
+            let mut document = run.show_json();
+            document["directory"] = json!(directory);
+            document["would"] = json!(would);
+            document["warm_start"] = json!(warm.map(|(id, state)| json!({"id": id, "state": state})));
+            say(&document.to_string());
+            return Ok(());
+        }
+        say(&format!("{}{}", run.show(), documents.trim_end()));
+        if let Some((id, state)) = warm {
+            say(&format!("warm start {id}: {state}"));
+        }
+        say(&format!("directory  {}\nwould      {would}", directory.display()));
+        Ok(())
     }
 }
 
@@ -123,7 +170,7 @@ pub(super) fn carry_out(
     if !fresh && let Some((shorter, step)) = begun.prolong()? {
         tell(common, &format!("the first {step} steps are those of {shorter}"));
     }
-    begun.warnings.extend(config.warnings());
+    begun.warnings.extend(resolved.warnings().iter().map(|warning| warning.render(false).trim().to_owned()));
     log_to(disk, run, resolved)?;
     catch_signals()?;
     let weights = match begun.checkpoint {
@@ -313,5 +360,12 @@ pub(super) fn tell(common: &Common, text: &str) {
     if !common.quiet && !common.json {
         // A closed standard error ends nothing.
         let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+}
+
+/// What hardly anyone wants, as [`tell`].
+pub(super) fn warn(common: &Common, resolved: &Resolved) {
+    for warning in resolved.warnings() {
+        tell(common, warning.render(in_colour()).trim_end());
     }
 }

@@ -1,9 +1,11 @@
-//! `starpo show`: the resolved experiment.
+//! `starpo show`: the resolved experiment, or a part of it.
 
 use clap::Args;
+use serde_json::json;
 
-use super::{CliError, Common, root, say};
-use crate::experiment;
+use super::{CliError, Common, run, say};
+use crate::config::show::quoted;
+use crate::experiment::{self, Home, Outside, Resolved};
 use crate::record::{Disk, RunDir, RunError, reader};
 
 /// An experiment and how it differs from its file.
@@ -11,8 +13,11 @@ use crate::record::{Disk, RunDir, RunError, reader};
 pub(super) struct Show {
     /// A name in `experiments/`, or a path to a `.kdl` file; or else a run, whose lock is shown
     experiment: String,
-    /// `path=value`
+    /// `path=value`, `list+=value` or `@overlay.kdl`
     overrides: Vec<String>,
+    /// Only what is at this path, or at paths that end so, as KDL that an overlay could hold
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
 }
 
 impl Show {
@@ -21,11 +26,19 @@ impl Show {
             say(experiment::read_lock(&lock)?.trim_end());
             return Ok(());
         }
-        let resolved = experiment::resolve_with(&self.experiment, &self.overrides, &common.outside())?;
-        if common.json {
-            say(&resolved.show_json().to_string())
-        } else {
-            say(resolved.show().trim_end())
+        let outside = common.outside();
+        let resolved = experiment::resolve_with(&self.experiment, &self.overrides, &outside)?;
+        run::warn(common, &resolved);
+        match (&self.path, common.json) {
+            (Some(path), true) => say(&resolved.show_path_json(path)?.to_string()),
+            (Some(path), false) => say(resolved.show_path(path)?.trim_end()),
+            (None, true) => {
+                let mut document = resolved.show_json();
+                let one = |(path, home): (&str, Option<String>)| json!({"path": path, "file": home});
+                document["documents"] = homes(&resolved, &outside.outside).map(one).collect();
+                say(&document.to_string());
+            }
+            (None, false) => say(&format!("{}{}", resolved.show(), documents(&resolved, &outside.outside).trim_end())),
         }
         Ok(())
     }
@@ -33,7 +46,8 @@ impl Show {
     /// The lock of the run that the name says, if it says no experiment.
     fn lock(&self, common: &Common) -> Result<Option<String>, CliError> {
         let disk = Disk::default();
-        if experiment::exists(&self.experiment, &root()) || !self.overrides.is_empty() || common.json {
+        let asks_values = !self.overrides.is_empty() || self.path.is_some() || common.json;
+        if asks_values || experiment::exists(&self.experiment, &common.outside()) {
             return Ok(None);
         }
         match reader::find(&disk, &common.runs_dir, &self.experiment) {
@@ -41,4 +55,22 @@ impl Show {
             run => Ok(Some(RunDir::open(&disk, &run?).lock()?)),
         }
     }
+}
+
+/// Each document with the file that it is; None is the binary.
+fn homes<'r>(resolved: &'r Resolved, outside: &'r Outside) -> impl Iterator<Item = (&'r str, Option<String>)> {
+    resolved.documents.iter().map(|path| match outside.home(path) {
+        Some(Home::File(file)) => (path.as_str(), Some(file.display().to_string())),
+        _ => (path.as_str(), None),
+    })
+}
+
+/// Where each document was read, the lowest layer first.
+pub(super) fn documents(resolved: &Resolved, outside: &Outside) -> String {
+    let line = |(path, home): (&str, Option<String>)| match home {
+        Some(file) => format!("    {} file={}\n", quoted(path), quoted(&file)),
+        None => format!("    {} // the one of this version of starpo\n", quoted(path)),
+    };
+    let lines: String = homes(resolved, outside).map(line).collect();
+    format!("documents {{\n{lines}}}\n")
 }

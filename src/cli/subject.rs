@@ -2,7 +2,7 @@
 
 use super::agent::{Agent, checkpoint_file, locked};
 use super::run::warm_start;
-use super::{CliError, Common, root};
+use super::{CliError, Common};
 use crate::experiment::{self, Resolved};
 use crate::policy::{self, Weights};
 use crate::record::{Disk, RunDir, reader};
@@ -16,8 +16,9 @@ pub(super) struct Subject {
 impl Subject {
     /// An experiment of that name; or else a run's directory, or the run whose name or id begins so.
     pub(super) fn find(name: &str, overrides: &[String], common: &Common) -> Result<Self, CliError> {
-        if experiment::exists(name, &root()) {
-            return Ok(Self { resolved: experiment::resolve_with(name, overrides, &common.outside())?, run: None });
+        let outside = common.outside();
+        if experiment::exists(name, &outside) {
+            return Ok(Self { resolved: experiment::resolve_with(name, overrides, &outside)?, run: None });
         }
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, name)?);

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::agent::locked;
 use super::comparison;
 use super::run::{catch_signals, tell};
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::config::Diagnostics;
 use crate::experiment;
 use crate::record::{Disk, Progress, RunDir, RunError};
@@ -84,8 +84,9 @@ impl Sweep {
 
     /// Of a document or an experiment anew, of a sweep that is written down as it is there.
     fn record(&self, disk: &Disk, common: &Common) -> Result<Record, CliError> {
-        if experiment::sweep_exists(&self.name, &root()) || experiment::exists(&self.name, &root()) {
-            return Ok(Record::make(disk, &common.runs_dir, &self.name, &self.overrides, &root())??);
+        let outside = common.outside();
+        if experiment::sweep_exists(&self.name, &outside) || experiment::exists(&self.name, &outside) {
+            return Ok(Record::make(disk, &common.runs_dir, &self.name, &self.overrides, &outside)??);
         }
         match Record::find(disk, &common.runs_dir, &self.name) {
             Ok(record) if self.overrides.is_empty() => Ok(record),
@@ -95,7 +96,7 @@ impl Sweep {
             }),
             // The sweeps and experiments that there are say more than the directories.
             Err(RunError::Unknown { .. }) => {
-                let unknown: Diagnostics = experiment::unknown_sweep(&self.name, &root());
+                let unknown: Diagnostics = experiment::unknown_sweep(&self.name, &outside);
                 Err(unknown.into())
             }
             Err(error) => Err(error.into()),

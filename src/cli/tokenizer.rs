@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::agent::expert;
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::chat::{Chat, Tokens};
 use crate::experiment::{self, ResolvedConfig};
 use crate::policy;
@@ -31,12 +31,12 @@ pub(super) struct Tokenizer {
 }
 
 impl Tokenizer {
-    pub(super) fn run(self, _: &Common) -> Result<(), CliError> {
+    pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let mut texts = Vec::new();
         for name in &self.experiments {
             // The experiment's own tokenizer is what is to be made.
             let overrides = ["model.tokenizer={}".to_owned()];
-            let resolved = experiment::resolve(name, &overrides, &root())?;
+            let resolved = experiment::resolve_with(name, &overrides, &common.outside())?;
             texts.extend(transcripts(&resolved.config, self.episodes)?);
         }
         let json = policy::train_tokenizer(&texts, self.vocab).map_err(CliError::Agent)?;

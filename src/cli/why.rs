@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{CliError, Common, root, say};
+use super::{CliError, Common, say};
 use crate::experiment::{self, Difference, differences};
 use crate::record::{Disk, RunDir, reader};
 
@@ -32,8 +32,9 @@ impl Why {
 
     /// The canonical text of a run, or of an experiment with the overrides.
     fn canon(&self, subject: &str, common: &Common) -> Result<String, CliError> {
-        if experiment::exists(subject, &root()) {
-            return Ok(experiment::resolve_with(subject, &self.overrides, &common.outside())?.canon);
+        let outside = common.outside();
+        if experiment::exists(subject, &outside) {
+            return Ok(experiment::resolve_with(subject, &self.overrides, &outside)?.canon);
         }
         let disk = Disk::default();
         Ok(RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, subject)?).canon()?)

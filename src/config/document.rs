@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kdl::{KdlDocument, KdlNode};
 
-use super::error::{self, Diagnostic};
+use super::error::{self, Diagnostic, MISTAKES_MAX};
 use super::schema::{self, fold};
 use super::{Field, Kind, Place, Reader, Source};
 
@@ -16,8 +16,10 @@ const DEPTH_MAX: usize = 32;
 const COMMENT_MARKS_MAX: usize = 100_000;
 /// Bytes of the parser's stack, which the system gives as they are touched.
 const STACK: usize = 1 << 28;
-/// Nodes of a document.
+/// Nodes and values of a document.
 const NODES_MAX: usize = 10_000;
+/// Documents of an experiment, each as often as it is built on.
+const DOCUMENTS_MAX: usize = 200;
 
 /// The nodes of one document, without what the document says about itself.
 #[derive(Clone)]
@@ -45,6 +47,7 @@ pub(super) struct Documents<'r> {
     pub errors: Vec<Diagnostic>,
     /// Those being read, with the places that asked for them.
     open: Vec<(String, Option<Place>)>,
+    opened: usize,
 }
 
 /// Parses a document that a person wrote, within the limits.
@@ -61,7 +64,7 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>
         return large("more than 100,000 stars and slashes");
     }
     let document = read(source)?;
-    if count(&document) > NODES_MAX { large("more than 10,000 nodes") } else { Ok(document) }
+    if count(&document) > NODES_MAX { large("more than 10,000 nodes and values") } else { Ok(document) }
 }
 
 /// Parses a document of any size.
@@ -93,7 +96,7 @@ fn on_a_deep_stack(text: &str) -> Result<KdlDocument, kdl::KdlError> {
 }
 
 fn count(document: &KdlDocument) -> usize {
-    document.nodes().iter().map(|node| 1 + node.children().map_or(0, count)).sum()
+    document.nodes().iter().map(|node| 1 + node.entries().len() + node.children().map_or(0, count)).sum()
 }
 
 /// Where braces or comments are nested too deep for the parser, which recurses into them.
@@ -135,7 +138,7 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
 
 impl<'r> Documents<'r> {
     pub(super) fn new(reader: &'r dyn Reader) -> Self {
-        Self { reader, layers: Vec::new(), aliases: Vec::new(), errors: Vec::new(), open: Vec::new() }
+        Self { reader, layers: Vec::new(), aliases: Vec::new(), errors: Vec::new(), open: Vec::new(), opened: 0 }
     }
 
     /// Reads an experiment, after all that it builds on. Its name, if the document is one.
@@ -194,7 +197,27 @@ impl<'r> Documents<'r> {
         self.body(source, Place::new(source, 0, 0), nodes);
     }
 
+    /// Reads the parts that arguments of the form `@path` name: the texts of each, with the argument's number.
+    pub(super) fn overlays(&mut self, arguments: &[String], places: &[Place]) -> Vec<(usize, Arc<Source>)> {
+        let mut found = Vec::new();
+        for (index, (argument, place)) in arguments.iter().zip(places).enumerate() {
+            if let Some(path) = argument.strip_prefix('@') {
+                let first = self.layers.len();
+                self.part(path, Some(&place.part(1, path.len())));
+                found.extend(self.layers[first..].iter().map(|layer| (index, Arc::clone(&layer.source))));
+            }
+        }
+        found
+    }
+
     pub(super) fn open(&mut self, path: &str, asked: Option<&Place>) -> Option<(Arc<Source>, KdlDocument)> {
+        self.opened += 1;
+        if self.opened > DOCUMENTS_MAX {
+            if let (true, Some(place)) = (self.opened == DOCUMENTS_MAX + 1, asked) {
+                self.errors.push(error::too_large(place, "more than 200 documents in all"));
+            }
+            return None;
+        }
         let text = match self.reader.read(path).map(String::from_utf8) {
             Ok(Ok(text)) => text,
             Ok(Err(_)) => return self.unreadable(path, asked, "it is not UTF-8"),
@@ -219,10 +242,7 @@ impl<'r> Documents<'r> {
     }
 
     fn unreadable<T>(&mut self, path: &str, asked: Option<&Place>, why: &str) -> Option<T> {
-        self.errors.push(match asked {
-            Some(place) => error::unreadable(place, path, why),
-            None => Diagnostic::new("unreadable", format!("cannot read {path}: {why}")),
-        });
+        self.errors.push(error::unreadable(asked.unwrap_or(&Place::typed(path)), path, why));
         None
     }
 
@@ -346,10 +366,24 @@ pub(super) fn document_name(path: &str) -> &str {
     name.strip_suffix(".kdl").unwrap_or(name)
 }
 
+/// The paths of the documents, each once, the lowest first.
+pub(super) fn names(layers: &[Layer]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for layer in layers {
+        if !names.contains(&layer.source.name) {
+            names.push(layer.source.name.clone());
+        }
+    }
+    names
+}
+
 /// Reports aliases that lead nowhere, whatever is chosen.
 pub(super) fn check_aliases(root: &'static [Field], aliases: &[Alias], errors: &mut Vec<Diagnostic>) {
     let entries = schema::entries(root);
     for alias in aliases {
+        if errors.len() > MISTAKES_MAX {
+            return;
+        }
         if entries.iter().any(|entry| entry.path == alias.name) {
             errors.push(error::alias_hidden(&alias.place, &alias.name));
         }

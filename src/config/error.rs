@@ -9,6 +9,10 @@ use super::{Place, Source};
 
 /// Columns of the longest line that is shown in an excerpt.
 const LONGEST_LINE: usize = 4000;
+/// Mistakes that are shown in full.
+const SHOWN_MAX: usize = 100;
+/// Mistakes after which no more are looked for.
+pub(super) const MISTAKES_MAX: usize = 200;
 
 /// One mistake.
 #[derive(Debug)]
@@ -18,11 +22,13 @@ pub struct Diagnostic {
     /// The first is where the mistake is.
     labels: Vec<(Place, String)>,
     help: Option<String>,
+    /// Nothing that keeps a run from being what it says.
+    warning: bool,
 }
 
 impl Diagnostic {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), labels: Vec::new(), help: None }
+        Self { code, message: message.into(), labels: Vec::new(), help: None, warning: false }
     }
 
     pub(super) fn at(mut self, place: &Place, label: impl Into<String>) -> Self {
@@ -46,22 +52,26 @@ impl Diagnostic {
         }
     }
 
+    /// The same as a warning.
+    #[must_use]
+    pub fn warning(self) -> Self {
+        Self { warning: true, ..self }
+    }
+
     /// An experiment of that name is not among the documents at these paths.
     #[must_use]
     pub fn unknown_experiment(name: &str, paths: &[String]) -> Self {
         let all: Vec<_> = paths.iter().map(|path| super::document::document_name(path)).collect();
-        Self::new("unknown-document", format!("there is no experiment \"{name}\"")).help(choices(
-            name,
-            "experiments",
-            &all,
-        ))
+        let diagnostic = Self::new("unknown-document", format!("there is no experiment \"{name}\""));
+        diagnostic.at(&Place::typed(name), "unknown name").help(choices(name, "experiments", &all))
     }
 
     /// A name that no field has, on a command line.
     pub(super) fn unknown_path<'p>(name: &str, paths: impl Iterator<Item = &'p str>) -> Self {
         let last = |path: &'p str| [path, path.rsplit('.').next().unwrap_or(path)];
         let near = super::schema::nearest(name, paths.flat_map(last).collect::<Vec<_>>());
-        Self::new("unknown-key", format!("there is no value `{name}`")).help(did_you_mean(&near))
+        let diagnostic = Self::new("unknown-key", format!("there is no value `{name}`"));
+        diagnostic.at(&Place::typed(name), "unknown name").help(did_you_mean(&near))
     }
 
     /// Adds a line of help.
@@ -118,6 +128,19 @@ impl Diagnostic {
         (!parts.is_empty()).then(|| parts.join("\n"))
     }
 
+    /// As [`Diagnostics::render`] shows each.
+    #[must_use]
+    pub fn render(&self, colour: bool) -> String {
+        let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::none() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(100).with_links(false).with_context_lines(1);
+        let mut out = String::new();
+        // Writing to a string fails only if a span lies outside its text, and places are clamped.
+        if handler.render_report(&mut out, self).is_err() {
+            out.push_str(&self.message);
+        }
+        out
+    }
+
     fn json(&self) -> serde_json::Value {
         let place = self.place();
         serde_json::json!({
@@ -142,6 +165,10 @@ impl std::error::Error for Diagnostic {}
 impl miette::Diagnostic for Diagnostic {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         Some(Box::new(format!("starpo::{}", self.code)))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        self.warning.then_some(miette::Severity::Warning)
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
@@ -228,19 +255,11 @@ impl Diagnostics {
     /// For people: excerpts of the texts, 100 columns wide. In colour with line art, or else in plain ASCII.
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
-        let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::none() };
-        let handler = GraphicalReportHandler::new_themed(theme).with_width(100).with_links(false).with_context_lines(1);
-        let mut out = String::new();
-        for diagnostic in &self.0 {
-            // Writing to a string fails only if a span lies outside its text, and places are clamped.
-            if handler.render_report(&mut out, diagnostic).is_err() {
-                out.push_str(&diagnostic.message);
-            }
-            out.push('\n');
-        }
+        let mut out: String = self.0.iter().take(SHOWN_MAX).map(|one| one.render(colour) + "\n").collect();
         match self.0.len() {
             1 => out.push_str("1 error\n"),
-            count => out.push_str(&format!("{count} errors\n")),
+            count @ ..=SHOWN_MAX => out.push_str(&format!("{count} errors\n")),
+            count => out.push_str(&format!("{count} errors, of which the first {SHOWN_MAX} are shown\n")),
         }
         out
     }
@@ -305,7 +324,6 @@ mistakes! {
     out_of_range(place, value: &str, low: &str, high: &str)
         "out-of-range" "{value} is out of range", "between {low} and {high}";
     non_finite(place) "non-finite" "a number must be finite", "not finite";
-    missing(place, path: &str) "missing-key" "`{path}` is not set, and it has no default", "missing in here";
     unknown_variant(place, family: &str, name: &str)
         "unknown-variant" "there is no {family} \"{name}\"", "unknown name";
     not_chosen(place, path: &str) "missing-key" "`{path}` is not chosen yet", "its fields need a name before them";
@@ -320,6 +338,10 @@ mistakes! {
     alias_to_nothing(place, path: &str) "alias-to-nothing" "`{path}` is no value of any experiment", "leads nowhere";
     alias_to_section(place, path: &str) "alias-to-section" "`{path}` is a section", "an alias stands for one value";
     alias_hidden(place, name: &str) "alias-hidden" "`{name}` is a path, and a path comes before an alias", "never used";
+    append_to_ref(place, name: &str)
+        "append-to-ref" "`{name}` is a reference to a list: nothing can go after it", "added here";
+    forgotten_file(place, path: &str)
+        "forgotten-file" "\"{path}\" is the name of a file, where its text belongs", "a name, and not the text";
     unreadable(place, path: &str, why: &str) "unreadable" "cannot read {path}: {why}", "named here";
     sweep(place, message: &str, label: &str) "sweep" "{message}", "{label}";
     bad_range(place, text: &str, why: &str) "bad-range" "`{text}` gives no values: {why}", "this range";
@@ -329,8 +351,22 @@ mistakes! {
     override_of_section(place, path: &str)
         "override-of-section" "`{path}` has fields and no value of its own", "a section";
     several_values(place, path: &str) "several-values" "`{path}` takes one value", "several values";
-    no_item(place, path: &str, count: usize)
-        "override-of-list" "`{path}` names a list, now of {count} nodes", "a list of nodes";
+    long_chain(place, most: usize)
+        "too-large" "a chain of more than {most} references", "leads from reference to reference";
+    not_a_list(place, path: &str) "not-a-list" "`{path}` is one value: nothing can be added to it", "no list";
+}
+
+/// Values that nothing gives.
+pub(super) fn missing(place: &Place, paths: &[String]) -> Diagnostic {
+    let names = |paths: &[String]| paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+    let message = match paths {
+        [path] => format!("`{path}` is not set, and it has no default"),
+        [first @ .., last] if first.len() < 4 => {
+            format!("{} and `{last}` are not set, and they have no default", names(first))
+        }
+        _ => format!("{} and {} more are not set, and they have no default", names(&paths[..4]), paths.len() - 4),
+    };
+    Diagnostic::new("missing-key", message).at(place, "missing in here")
 }
 
 /// The same key twice in one body, or twice on the command line.

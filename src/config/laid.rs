@@ -1,18 +1,23 @@
 //! Documents laid over each other, and what overrides make of them.
 
+use std::sync::Arc;
+
 use super::document::{self, Alias, Layer};
 use super::error::Diagnostic;
 use super::layer::Layers;
 use super::overrides::{Assignment, Overrides, ShortName};
 use super::tree::Body;
-use super::{Diagnostics, Field, Place, Reader, finish};
+use super::{Diagnostics, Field, Place, Reader, Source, finish};
 
 /// A tree before any override, from which many are resolved.
 pub(super) struct Laid<'l> {
     pub root: &'static [Field],
     pub body: Body,
     layers: Layers<'l>,
+    texts: Vec<&'l Layer>,
     aliases: &'l [Alias],
+    /// Texts that the command line's arguments of these numbers laid over the documents.
+    overlays: &'l [(usize, Arc<Source>)],
     /// Of the uppermost document: what is missing is missing there.
     top: Option<Place>,
 }
@@ -30,7 +35,13 @@ impl<'l> Laid<'l> {
         let mut layers = Layers::new(root, reader);
         let body = layers.lay(texts);
         errors.append(&mut layers.errors);
-        Self { root, body, layers, aliases, top: texts.last().map(|text| text.place.clone()) }
+        let top = texts.last().map(|text| text.place.clone());
+        Self { root, body, layers, texts: texts.to_vec(), aliases, overlays: &[], top }
+    }
+
+    /// The same where the uppermost texts are overlays, and what is missing is missing in the document at `top`.
+    pub(super) fn under(self, overlays: &'l [(usize, Arc<Source>)], top: Option<Place>) -> Self {
+        Self { overlays, top, ..self }
     }
 
     /// The whole tree under these assignments; what is wrong with them comes after `errors`. Where a document was not
@@ -43,13 +54,14 @@ impl<'l> Laid<'l> {
     ) -> Result<(Body, Vec<ShortName>), Diagnostics> {
         let mut layers = self.layers.fork(errors);
         let mut body = self.body.clone();
-        let mut command = Overrides::new(self.root, &mut layers, &mut body);
+        let mut command = Overrides::new(self.root, &mut layers, &mut body, self.overlays);
         command.apply(assignments, self.aliases);
         let short_names = command.short_names;
         let mut errors = layers.errors;
         finish::follow_references(self.root, &mut body, &mut errors);
         if let (true, Some(top)) = (complete, &self.top) {
-            finish::fill(self.root, &mut body, top, &mut errors);
+            let missing = finish::fill(self.root, &mut body, top);
+            errors.extend(finish::missed(missing, &self.texts, self.layers.reader));
         }
         Diagnostics::check(errors)?;
         Ok((body, short_names))

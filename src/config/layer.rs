@@ -6,10 +6,11 @@ use std::sync::Arc;
 use kdl::{KdlDocument, KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 
 use super::document::Layer;
-use super::error::{self, Diagnostic};
+use super::error::{self, Diagnostic, MISTAKES_MAX};
+use super::leaf::unknown_annotation;
 use super::schema::{self, Fields, join};
 use super::tree::{Body, Form, Tree};
-use super::{Field, Kind, Place, Reader, Source, Value, scalar};
+use super::{Field, Kind, Place, Reader, Source};
 
 /// What a variant starts from: a node of `defaults { … }`.
 #[derive(Clone, Copy)]
@@ -23,7 +24,7 @@ struct Start<'l> {
 /// Lays layers over a tree, and collects what is wrong with them.
 pub(super) struct Layers<'l> {
     root: &'static [Field],
-    reader: &'l dyn Reader,
+    pub(super) reader: &'l dyn Reader,
     starts: Vec<Start<'l>>,
     pub errors: Vec<Diagnostic>,
 }
@@ -55,7 +56,7 @@ pub(super) struct Slot<'s> {
 }
 
 impl Slot<'_> {
-    fn of(self, kind: &'static Kind) -> Self {
+    pub(super) fn of(self, kind: &'static Kind) -> Self {
         Self { kind, ..self }
     }
 }
@@ -179,6 +180,9 @@ impl<'l> Layers<'l> {
         let mut seen: BTreeMap<&'static str, (Place, bool)> = BTreeMap::new();
         let mut lists: BTreeMap<&'static str, (&'static Field, Vec<&KdlNode>)> = BTreeMap::new();
         for entry in properties {
+            if self.errors.len() > MISTAKES_MAX {
+                return;
+            }
             let Some(name) = entry.name() else { continue };
             let place = Place::of(source, name.span());
             let Some(field) = self.field(scope, name.value(), &place) else { continue };
@@ -193,6 +197,9 @@ impl<'l> Layers<'l> {
             into.insert(field.name, tree);
         }
         for node in children {
+            if self.errors.len() > MISTAKES_MAX {
+                return;
+            }
             let place = Place::of(source, node.name().span());
             let Some(field) = self.field(scope, node.name().value(), &place) else { continue };
             if field.kind.present().repeated().is_some() {
@@ -212,16 +219,57 @@ impl<'l> Layers<'l> {
             }
         }
         for (name, (field, nodes)) in lists {
-            into.insert(name, self.repeated(scope, field, source, &nodes));
+            let current = into.remove(name);
+            into.insert(name, self.repeated(scope, field, source, &nodes, current));
         }
     }
 
-    /// Nodes of one name, which together are a list: they replace the list of the layers below.
-    fn repeated(&mut self, scope: &Scope<'_>, field: &'static Field, source: &Arc<Source>, nodes: &[&KdlNode]) -> Tree {
-        let path = join(scope.path, field.name);
-        let kind = field.kind.single();
-        let item = |node: &&KdlNode| self.node(Slot { field, kind, path: &path }, source, node, None);
-        Tree::new(Form::List(nodes.iter().map(item).collect()), Place::of(source, nodes[0].name().span()))
+    /// Nodes of one name, which together are a list: they replace the list of the layers below, or with `(append)` all
+    /// go after it; `(unset)` alone empties it.
+    fn repeated(
+        &mut self,
+        scope: &Scope<'_>,
+        field: &'static Field,
+        source: &Arc<Source>,
+        nodes: &[&KdlNode],
+        current: Option<Tree>,
+    ) -> Tree {
+        let place = Place::of(source, nodes[0].name().span());
+        let marked = |node: &&&KdlNode, mark: &str| node.ty().is_some_and(|annotation| annotation.value() == mark);
+        if nodes.len() == 1 && is_bare(nodes[0]) && marked(&&nodes[0], "unset") {
+            return Tree::new(Form::List(Vec::new()), place);
+        }
+        let anew = nodes.iter().find(|node| !marked(node, "append"));
+        let added = nodes.iter().find(|node| marked(node, "append"));
+        if let (Some(_), Some(annotation)) = (anew, added.and_then(|node| node.ty())) {
+            let at = Place::of(source, annotation.span());
+            let why = "goes after the nodes of other layers, and one beside it begins the list anew";
+            self.errors.push(error::bad_annotation(&at, "append", why));
+        }
+        let mut items = match current {
+            Some(Tree { form: Form::List(items), .. }) if anew.is_none() => items,
+            _ => Vec::new(),
+        };
+        let (path, kind) = (join(scope.path, field.name), field.kind.single());
+        items.extend(nodes.iter().map(|node| self.node(Slot { field, kind, path: &path }, source, node, None)));
+        Tree::new(Form::List(items), place)
+    }
+
+    /// A list after another.
+    pub(super) fn append(&mut self, name: &str, current: Option<Tree>, added: Tree) -> Tree {
+        let Tree { form, place } = added;
+        let form = match (current.map(|tree| tree.form), form) {
+            (Some(Form::List(mut items)), Form::List(more)) => {
+                items.extend(more);
+                Form::List(items)
+            }
+            (None | Some(Form::Unset), form) => form,
+            (_, form) => {
+                self.errors.extend(place.as_ref().map(|place| error::append_to_ref(place, name)));
+                form
+            }
+        };
+        Tree { form, place }
     }
 
     /// The field of that name, or an error that says where the name belongs.
@@ -288,7 +336,13 @@ impl<'l> Layers<'l> {
                 if node.children().is_some() {
                     self.errors.push(error::not_a_block(&place, slot.field.name));
                 }
-                self.arguments(slot.of(kind), source, &place, &arguments)
+                let tree = self.arguments(slot.of(kind), source, &place, &arguments);
+                match node.ty() {
+                    Some(mark) if mark.value() == "append" && matches!(kind, Kind::List(_)) => {
+                        self.append(slot.field.name, current, tree)
+                    }
+                    _ => tree,
+                }
             }
         }
     }
@@ -296,19 +350,21 @@ impl<'l> Layers<'l> {
     /// Checks what stands before a node: whether it takes the value away.
     fn unset(&mut self, slot: Slot<'_>, source: &Arc<Source>, node: &KdlNode, annotation: &KdlIdentifier) -> bool {
         let at = Place::of(source, annotation.span());
-        let bare = node.entries().is_empty() && node.children().is_none();
+        let bare = is_bare(node);
         let error = match (annotation.value(), slot.kind) {
             ("unset", Kind::Optional(_)) if bare => return true,
             ("unset", Kind::Optional(_)) => {
                 error::bad_annotation(&at, "unset", "takes the value away: none can follow")
             }
-            ("unset", _) => error::bad_annotation(&at, "unset", "is for optional values"),
+            ("unset", _) => error::bad_annotation(&at, "unset", "is for optional values, and alone for lists of nodes"),
+            ("append", _) if matches!(slot.field.kind.present(), Kind::List(_)) => return false,
+            ("append", _) => error::bad_annotation(&at, "append", "is for lists"),
             ("local", _) if slot.field.local => return false,
             ("local", _) => {
                 let why = "is for settings that cannot change a number; this one can";
                 error::bad_annotation(&at, "local", why)
             }
-            (other, _) => error::bad_annotation(&at, other, "is not known before a node"),
+            (other, _) => unknown_annotation(&at, other, slot.field),
         };
         self.errors.push(error);
         annotation.value() == "unset"
@@ -417,95 +473,8 @@ impl<'l> Layers<'l> {
             kind => self.arguments(slot.of(kind), source, &place, &[entry]),
         }
     }
+}
 
-    /// A value without fields, from its arguments.
-    fn arguments(&mut self, slot: Slot<'_>, source: &Arc<Source>, place: &Place, arguments: &[&KdlEntry]) -> Tree {
-        let whole = |entry: &KdlEntry| entry.ty().is_some_and(|annotation| annotation.value() == "ref");
-        match (slot.kind, arguments) {
-            (Kind::List(_), [entry]) if whole(entry) => self.scalar(slot, source, entry),
-            (Kind::List(item), _) => {
-                let items = arguments.iter().map(|entry| self.scalar(slot.of(item), source, entry)).collect();
-                Tree::new(Form::List(items), place.clone())
-            }
-            (_, [entry]) => self.scalar(slot, source, entry),
-            (_, _) => {
-                let wrong = error::wrong_arguments(place, slot.field.name, "one value", arguments.len());
-                self.errors.push(wrong);
-                Tree::new(Form::Unset, place.clone())
-            }
-        }
-    }
-
-    fn scalar(&mut self, slot: Slot<'_>, source: &Arc<Source>, entry: &KdlEntry) -> Tree {
-        let place = Place::of(source, entry.span());
-        let annotation = entry.ty().map(|annotation| (annotation.value(), Place::of(source, annotation.span())));
-        let read = match (annotation, entry.value()) {
-            (None, literal) => scalar::check(slot.kind, slot.field.range, literal, &place),
-            (Some(("ref", _)), KdlValue::String(path)) => return Tree::new(Form::Ref(path.clone()), place),
-            (Some(("file", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Input) => self.file(path, &place),
-            (Some(("dir", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Folder) => {
-                self.folder(path, &place)
-            }
-            (Some(("run", _)), KdlValue::String(name)) if matches!(slot.kind, Kind::Folder) => self.run(name, &place),
-            (Some((other, at)), _) => {
-                let why = match other {
-                    "ref" => "takes the path of a value",
-                    "file" => "is for texts that may come from a file",
-                    "dir" | "run" => "is for folders",
-                    _ => "is not known; there are (ref), (file), (dir), (run), and before nodes (local), (unset)",
-                };
-                Err(error::bad_annotation(&at, other, why))
-            }
-        };
-        self.keep(read, place)
-    }
-
-    fn keep(&mut self, read: Result<Value, Diagnostic>, place: Place) -> Tree {
-        let form = match read {
-            Ok(value) => Form::Scalar(value),
-            Err(error) => {
-                self.errors.push(error);
-                Form::Unset
-            }
-        };
-        Tree::new(form, place)
-    }
-
-    fn file(&self, path: &str, place: &Place) -> Result<Value, Diagnostic> {
-        let bytes = self.reader.read(path).map_err(|error| error::unreadable(place, path, &error.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|_| error::unreadable(place, path, "it is not UTF-8"))?;
-        Ok(Value::Input { text, path: Some(path.to_owned()) })
-    }
-
-    fn folder(&self, path: &str, place: &Place) -> Result<Value, Diagnostic> {
-        let digest = self.reader.folder(path).map_err(|error| error::unreadable(place, path, &error.to_string()))?;
-        Ok(Value::Folder { path: path.to_owned(), digest })
-    }
-
-    /// A finished run in the place of a folder.
-    fn run(&self, name: &str, place: &Place) -> Result<Value, Diagnostic> {
-        let path = self.reader.run(name).map_err(|error| error::unreadable(place, name, &error.to_string()))?;
-        self.folder(&path, place)
-    }
-
-    /// A value without fields, from the text of an override.
-    pub(super) fn typed(&mut self, field: &'static Field, kind: &'static Kind, text: &str, place: &Place) -> Tree {
-        if matches!(kind, Kind::Optional(_)) && text == "null" {
-            return Tree::new(Form::Unset, place.clone());
-        }
-        let read = match kind.present() {
-            Kind::List(item) => {
-                let items = text.split(',').filter(|_| !text.is_empty());
-                let items = items.map(|text| self.typed(field, item, text, place)).collect();
-                return Tree::new(Form::List(items), place.clone());
-            }
-            Kind::Folder => match text.strip_prefix("(run)") {
-                Some(name) => self.run(name, place),
-                None => self.folder(text, place),
-            },
-            Kind::Input if text.starts_with("(file)") => self.file(&text["(file)".len()..], place),
-            kind => scalar::check(kind, field.range, &scalar::literal(kind, text), place),
-        };
-        self.keep(read, place.clone())
-    }
+fn is_bare(node: &KdlNode) -> bool {
+    node.entries().is_empty() && node.children().is_none()
 }

@@ -1,11 +1,16 @@
-//! The command line over the layers: `path=value`, by path, alias, or the end of a path.
+//! The command line over the layers: `path=value` or `list+=value`, by path, alias, or the end of a path.
+//!
+//! Variants are chosen first, then fields are given; lists are given, then added to. A list is given whole: `stop=a,b`
+//! is two nodes (`stop=` is none), each of which keeps the fields of the node in its place if that has the same name.
+
+use std::sync::Arc;
 
 use super::document::Alias;
 use super::error::{self, Diagnostic};
 use super::layer::{Layers, Slot};
 use super::schema::{self, ends_with, fold};
 use super::tree::{self, Body, Form, Spot, Step, Tree, spots};
-use super::{Field, Kind, Place, Source};
+use super::{Field, Kind, Place, Reader, Source};
 
 /// What a short name was taken for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +36,13 @@ impl std::fmt::Display for ShortName {
 /// An override, a value of a sweep's axis, or what an alias adds to one.
 #[derive(Clone)]
 pub(super) struct Assignment {
+    /// Of the argument.
+    pub index: usize,
     /// Folded, and led through the aliases.
     pub key: String,
     pub typed: String,
+    /// `+=`: goes after what is there.
+    pub adds: bool,
     pub text: String,
     /// Of the whole argument, and of its two sides.
     pub place: Place,
@@ -46,8 +55,10 @@ impl Assignment {
     /// `key=text`, written as a whole at `place`.
     pub(super) fn new(key: &str, text: &str, place: &Place, key_place: &Place, text_place: &Place) -> Self {
         Self {
+            index: 0,
             key: fold(key),
             typed: key.to_owned(),
+            adds: false,
             text: text.to_owned(),
             place: place.clone(),
             key_place: key_place.clone(),
@@ -56,21 +67,33 @@ impl Assignment {
         }
     }
 
-    /// Of an argument of the command line.
-    pub(super) fn parse(argument: &str, place: &Place) -> Result<Self, Diagnostic> {
-        let Some((key, text)) = argument.split_once('=') else {
-            return Err(error::not_an_override(place, argument).help("an override is written path=value"));
+    /// Of an argument of the command line, `key=text` or `key+=text`.
+    fn parse(index: usize, argument: &str, place: &Place, reader: &dyn Reader) -> Result<Self, Diagnostic> {
+        let Some((left, text)) = argument.split_once('=') else {
+            let foreign = reader.foreign(argument);
+            let help = foreign.unwrap_or_else(|| "an override is path=value, list+=value or @overlay.kdl".to_owned());
+            return Err(error::not_an_override(place, argument).help(help));
         };
-        let text_place = place.part(key.len() + 1, text.len());
-        Ok(Self::new(key, text, place, &place.part(0, key.len()), &text_place))
+        let key = left.strip_suffix('+').unwrap_or(left);
+        let text_place = place.part(left.len() + 1, text.len());
+        let plain = Self::new(key, text, place, &place.part(0, key.len()), &text_place);
+        Ok(Self { index, adds: key != left, ..plain })
     }
 }
 
-/// The assignments of a command line.
-pub(super) fn assignments(arguments: &[String], errors: &mut Vec<Diagnostic>) -> Vec<Assignment> {
+/// The assignments of a command line: all its arguments but for `@overlay`s, which are layers.
+pub(super) fn assignments(
+    arguments: &[String],
+    places: &[Place],
+    reader: &dyn Reader,
+    errors: &mut Vec<Diagnostic>,
+) -> Vec<Assignment> {
     let mut found = Vec::new();
-    for (argument, place) in arguments.iter().zip(Source::command_line(arguments)) {
-        match Assignment::parse(argument, &place) {
+    for (index, (argument, place)) in arguments.iter().zip(places).enumerate() {
+        if argument.starts_with('@') {
+            continue;
+        }
+        match Assignment::parse(index, argument, place, reader) {
             Ok(assignment) => found.push(assignment),
             Err(error) => errors.push(error),
         }
@@ -91,8 +114,13 @@ impl Target {
         Self { steps: spot.steps.clone(), path: spot.short.clone(), field: spot.field, kind: spot.kind }
     }
 
+    /// Whether its value is a name to choose, or a list of such.
     fn is_variant(&self) -> bool {
-        matches!(self.kind.present(), Kind::Variant { .. })
+        matches!(self.kind.single(), Kind::Variant { .. })
+    }
+
+    fn slot(&self) -> Slot<'_> {
+        Slot { field: self.field, kind: self.kind.single(), path: &self.path }
     }
 }
 
@@ -101,13 +129,20 @@ pub(super) struct Overrides<'a, 'l> {
     root: &'static [Field],
     layers: &'a mut Layers<'l>,
     body: &'a mut Body,
+    /// Texts that the arguments of these numbers laid over the documents.
+    overlays: &'a [(usize, Arc<Source>)],
     pub short_names: Vec<ShortName>,
     done: Vec<(String, Place)>,
 }
 
 impl<'a, 'l> Overrides<'a, 'l> {
-    pub(super) fn new(root: &'static [Field], layers: &'a mut Layers<'l>, body: &'a mut Body) -> Self {
-        Self { root, layers, body, short_names: Vec::new(), done: Vec::new() }
+    pub(super) fn new(
+        root: &'static [Field],
+        layers: &'a mut Layers<'l>,
+        body: &'a mut Body,
+        overlays: &'a [(usize, Arc<Source>)],
+    ) -> Self {
+        Self { root, layers, body, overlays, short_names: Vec::new(), done: Vec::new() }
     }
 
     pub(super) fn apply(&mut self, assignments: Vec<Assignment>, aliases: &[Alias]) {
@@ -122,6 +157,7 @@ impl<'a, 'l> Overrides<'a, 'l> {
             self.field(&assignment);
         }
         self.done.clear();
+        pending.sort_by_key(|assignment| assignment.adds);
         for assignment in pending {
             self.field(&assignment);
         }
@@ -135,7 +171,7 @@ impl<'a, 'l> Overrides<'a, 'l> {
         for (key, text) in &alias.also {
             let place = &assignment.place;
             let also = Assignment::new(key, text, place, &assignment.key_place, place);
-            added.push(Assignment { alias: Some(alias.place.origin()), ..also });
+            added.push(Assignment { index: assignment.index, alias: Some(alias.place.origin()), ..also });
         }
         assignment.key = fold(&alias.path);
         assignment.alias = Some(alias.place.origin());
@@ -160,7 +196,7 @@ impl<'a, 'l> Overrides<'a, 'l> {
                 [spot] => Some((index, Target::of(spot))).filter(|(_, target)| target.is_variant()),
                 _ => None,
             });
-        found.min_by_key(|(index, target)| (target.steps.len(), *index))
+        found.min_by_key(|(index, target)| (target.steps.len(), pending[*index].adds, *index))
     }
 
     fn field(&mut self, assignment: &Assignment) {
@@ -194,49 +230,47 @@ impl<'a, 'l> Overrides<'a, 'l> {
             };
             self.short_names.push(short);
         }
-        self.done.push((target.path.clone(), assignment.key_place.clone()));
-        let (layers, text) = (&mut *self.layers, assignment.text.as_str());
-        tree::put(self.body, &target.steps, |current| {
-            let place = &assignment.place;
-            match target.kind.present() {
-                Kind::Variant { .. } if !(matches!(target.kind, Kind::Optional(_)) && text == "null") => {
-                    let slot = Slot { field: target.field, kind: target.kind, path: &target.path };
-                    let broken = Tree::new(Form::Unset, place.clone());
-                    let errors = layers.errors.len();
-                    let chosen = layers.choose(slot, text, &assignment.text_place, current).unwrap_or(broken);
-                    if layers.errors.len() > errors { chosen } else { Tree::new(chosen.form, place.clone()) }
-                }
-                Kind::Variant { .. } => Tree::new(Form::Unset, place.clone()),
-                _ => layers.typed(target.field, target.kind, text, &assignment.text_place),
+        if !assignment.adds {
+            self.done.push((target.path.clone(), assignment.key_place.clone()));
+        }
+        let layers = &mut *self.layers;
+        tree::put(self.body, &target.steps, |current| match target.kind.present() {
+            list if list.repeated().is_some() => nodes(layers, target, assignment, current),
+            Kind::Variant { .. } => chosen(layers, target, assignment, current),
+            _ => {
+                let tree = layers.typed(target.field, target.kind, &assignment.text, &assignment.text_place);
+                if assignment.adds { layers.append(&target.path, current, tree) } else { tree }
             }
         });
     }
 
     fn settable(&self, target: &Target, assignment: &Assignment) -> Result<(), Diagnostic> {
         let (path, text) = (target.path.as_str(), assignment.text.as_str());
-        if let Some((_, first)) = self.done.iter().find(|(other, _)| other == path) {
-            return Err(error::duplicate(&assignment.key_place, first, path));
+        let key_place = &assignment.key_place;
+        if let Kind::Section(fields) = target.kind.single() {
+            let names: Vec<_> = fields.iter().map(|field| format!("{path}.{}", field.name)).collect();
+            let help = format!("its fields: {}", names.join(", "));
+            return Err(error::override_of_section(key_place, path).help(help));
         }
+        let is_list = matches!(target.kind.present(), Kind::List(_));
+        if assignment.adds {
+            let help = format!("write {}=…", assignment.typed);
+            return if is_list { Ok(()) } else { Err(error::not_a_list(key_place, path).help(help)) };
+        }
+        if let Some((_, first)) = self.done.iter().find(|(other, _)| other == path) {
+            return Err(error::duplicate(key_place, first, path));
+        }
+        let there = tree::find(self.body, path).and_then(|tree| tree.place.as_ref());
+        let later = |place: &&Place| {
+            self.overlays.iter().any(|(at, text)| *at > assignment.index && Arc::ptr_eq(text, &place.source))
+        };
+        if let Some(overlaid) = there.filter(later) {
+            let help = "an overlay wins over what stands before it: put it first, or leave one of the two out";
+            return Err(error::duplicate(key_place, overlaid, path).help(help));
+        }
+        let may_be_several = text.contains(',') || text.contains("..");
         match target.kind.present() {
-            Kind::Section(fields) => {
-                let names: Vec<_> = fields.iter().map(|field| format!("{path}.{}", field.name)).collect();
-                let help = format!("its fields: {}", names.join(", "));
-                Err(error::override_of_section(&assignment.key_place, path).help(help))
-            }
-            list @ Kind::List(_) if list.repeated().is_some() => {
-                let count = match tree::find(self.body, path).map(|tree| &tree.form) {
-                    Some(Form::List(items)) => items.len(),
-                    _ => 0,
-                };
-                let help = match count {
-                    0 => "nodes are given in a file; overrides change them".to_owned(),
-                    _ => format!("name one: {path}.0=…"),
-                };
-                Err(error::no_item(&assignment.key_place, path, count).help(help))
-            }
-            Kind::Bool | Kind::Int { .. } | Kind::Float | Kind::Choice(_) | Kind::Variant { .. }
-                if text.contains(',') || text.contains("..") =>
-            {
+            Kind::Bool | Kind::Int { .. } | Kind::Float | Kind::Choice(_) | Kind::Variant { .. } if may_be_several => {
                 let help = format!("a run takes one: `starpo sweep … {}={text}` runs each", assignment.typed);
                 Err(error::several_values(&assignment.text_place, path).help(help))
             }
@@ -267,22 +301,52 @@ impl<'a, 'l> Overrides<'a, 'l> {
                 paths.push(&entry.path);
             }
         }
-        let help = format!("{}`starpo show` lists every path", error::did_you_mean(&paths));
+        let foreign = self.layers.reader.foreign(&format!("{}={}", assignment.typed, assignment.text));
+        let help = foreign.unwrap_or_else(|| format!("{}`starpo show` lists every path", error::did_you_mean(&paths)));
         error::unknown_override(place, &assignment.typed).help(help)
     }
 }
 
+/// The variant that an override names, or none.
+fn chosen(layers: &mut Layers<'_>, target: &Target, assignment: &Assignment, current: Option<Tree>) -> Tree {
+    let place = &assignment.place;
+    let unset = Tree::new(Form::Unset, place.clone());
+    if matches!(target.kind, Kind::Optional(_)) && assignment.text == "null" {
+        return unset;
+    }
+    let errors = layers.errors.len();
+    let tree = layers.choose(target.slot(), &assignment.text, &assignment.text_place, current).unwrap_or(unset);
+    if layers.errors.len() > errors { tree } else { Tree::new(tree.form, place.clone()) }
+}
+
+/// Nodes by their names, in the place of those that are there, or after them.
+fn nodes(layers: &mut Layers<'_>, target: &Target, assignment: &Assignment, current: Option<Tree>) -> Tree {
+    let there = match current {
+        Some(Tree { form: Form::List(items), .. }) => items,
+        _ => Vec::new(),
+    };
+    let (mut items, old) = if assignment.adds { (there, Vec::new()) } else { (Vec::new(), there) };
+    let (mut old, mut at) = (old.into_iter(), 0);
+    for name in assignment.text.split(',').filter(|_| !assignment.text.is_empty()) {
+        let place = assignment.text_place.part(at, name.len());
+        let node = layers.choose(target.slot(), name, &place, old.next());
+        items.extend(node.map(|node| Tree::new(node.form, assignment.place.clone())));
+        at += name.len() + 1;
+    }
+    Tree::new(Form::List(items), assignment.place.clone())
+}
+
 /// The spots that a key names: the one of that path, or all whose path ends with it.
 pub(super) fn named<'s, 't>(all: &'s [Spot<'t>], key: &str) -> Vec<&'s Spot<'t>> {
-    // A node that could repeat and stands alone goes by the list's name; then the node is meant, the last of the two.
-    let exact = all.iter().rev().find(|spot| spot.is(key));
-    if let Some(spot) = exact {
+    // A node that could repeat and stands alone goes by the list's name: the list is meant, which comes first.
+    if let Some(spot) = all.iter().find(|spot| spot.is(key)) {
         return vec![spot];
     }
     let mut found: Vec<&Spot<'_>> = Vec::new();
     for spot in all.iter().filter(|spot| ends_with(&spot.short, key) || ends_with(&spot.path, key)) {
-        found.retain(|other| other.short != spot.short);
-        found.push(spot);
+        if found.iter().all(|other| other.short != spot.short) {
+            found.push(spot);
+        }
     }
     found
 }

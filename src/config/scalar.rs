@@ -4,7 +4,7 @@ use kdl::KdlValue;
 
 use super::error::{self, Diagnostic};
 use super::schema::nearest;
-use super::{Kind, Place, Value};
+use super::{Kind, Place, Source, Value};
 
 /// Inclusive bounds of a number.
 pub(super) type Range = Option<(f64, f64)>;
@@ -25,6 +25,12 @@ pub(super) fn literal(kind: &Kind, text: &str) -> KdlValue {
         _ => None,
     };
     read.unwrap_or_else(|| KdlValue::String(text.to_owned()))
+}
+
+/// A value of this kind from the text of an override, if it is one.
+pub(super) fn parse(kind: &Kind, range: Range, text: &str) -> Option<Value> {
+    let place = Place::new(&Source::document("", text), 0, 0);
+    check(kind, range, &literal(kind, text), &place).ok()
 }
 
 /// Checks a scalar that is given in place.

@@ -25,6 +25,11 @@ impl Kind {
         present.repeated().unwrap_or(present)
     }
 
+    /// Whether its values stand alone, so that they cannot be nodes of a list.
+    pub(super) fn has_no_fields(&'static self) -> bool {
+        !matches!(self.present(), Kind::Section(_) | Kind::Variant { .. })
+    }
+
     /// A phrase for error messages.
     pub(super) fn expected(&self) -> String {
         match self {
@@ -110,7 +115,7 @@ pub(super) fn ends_with(path: &str, name: &str) -> bool {
 }
 
 /// Up to three of the names that `wanted` may have meant, the nearest first.
-pub(super) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+pub(crate) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     // Distances grow with the square of the length, and nobody means a name by a page of text.
     let wanted: String = fold(wanted).chars().take(64).collect();
     let near = |name: &'n str| {

@@ -73,8 +73,14 @@ impl Place {
         Self { source: Arc::clone(source), start: floor(start), end: floor(start.saturating_add(len)) }
     }
 
-    pub(super) fn of(source: &Arc<Source>, span: SourceSpan) -> Self {
+    pub(crate) fn of(source: &Arc<Source>, span: SourceSpan) -> Self {
         Self::new(source, span.offset(), span.len())
+    }
+
+    /// A word of the command line that is no override.
+    #[must_use]
+    pub fn typed(word: &str) -> Self {
+        Self::new(&Source::document("command line", word), 0, word.len())
     }
 
     /// The place of `len` bytes from `offset` on, inside this one.

@@ -26,13 +26,13 @@ use std::sync::Arc;
 use document::{Head, Noise};
 
 use super::axis;
-use super::document::{Alias, Documents, Layer};
+use super::document::{Alias, Documents, Layer, names};
 use super::error::{self, Diagnostic};
 use super::laid::Laid;
 use super::overrides::{Assignment, assignments, named};
 use super::schema::{self, ends_with, fold};
 use super::tree::{Spot, Tree, spots};
-use super::{Diagnostics, Field, Kind, Place, Reader, Resolved, Value};
+use super::{Diagnostics, Field, Kind, Place, Reader, Resolved, Source, Value};
 
 /// The axis whose values repeat a run with other random draws.
 const SEED: &str = "seed";
@@ -121,8 +121,7 @@ impl<'r> Sweep<'r> {
         let mut documents = Documents::new(reader);
         let head = documents.head(path);
         let mut wrong = Vec::new();
-        let command = assignments(overrides, &mut wrong).into_iter().enumerate().map(Axis::of_command);
-        let command: Vec<Axis> = command.collect();
+        let command = Self::command(overrides, reader, &mut wrong);
         if head.is_none() && !documents.errors.is_empty() {
             return Err(Diagnostics::of(documents.errors));
         }
@@ -157,6 +156,22 @@ impl<'r> Sweep<'r> {
         Ok((sweep, wrong))
     }
 
+    /// The axes of a command line, which gives values: it adds to no list, and lays no text over the documents.
+    fn command(arguments: &[String], reader: &dyn Reader, wrong: &mut Vec<Diagnostic>) -> Vec<Axis> {
+        let places = Source::command_line(arguments);
+        for (argument, place) in arguments.iter().zip(&places).filter(|(argument, _)| argument.starts_with('@')) {
+            let help = format!("`use` it in the sweep's document or in the experiment: {}", &argument[1..]);
+            wrong.push(error::sweep(place, "a sweep takes no overlays", "an overlay").help(help));
+        }
+        let (adding, giving): (Vec<_>, Vec<_>) =
+            assignments(arguments, &places, reader, wrong).into_iter().partition(|assignment| assignment.adds);
+        for Assignment { key_place, typed, .. } in adding {
+            let message = format!("`{typed}+=` adds to a list, and an axis gives values");
+            wrong.push(error::sweep(&key_place, &message, "no axis").help(format!("write the whole list: {typed}=…")));
+        }
+        giving.into_iter().enumerate().map(Axis::of_command).collect()
+    }
+
     /// Resolves the cells that `wanted` asks for by number, case by case.
     pub fn each(&self, wanted: &dyn Fn(usize) -> bool, visit: &mut dyn FnMut(usize, Result<Resolved, Diagnostics>)) {
         for index in 0..self.cases.len() {
@@ -169,7 +184,9 @@ impl<'r> Sweep<'r> {
             for number in numbers {
                 let resolved = laid.resolve(self.cells[number].assignments.clone(), Vec::new(), true);
                 let name = Some(self.experiment.clone());
-                visit(number, resolved.map(|(body, short_names)| Resolved { name, body, short_names }));
+                let (documents, place) = (names(&self.layers), self.layers.last().map(|layer| layer.place.clone()));
+                let whole = |(body, short_names)| Resolved { name, body, short_names, documents, place };
+                visit(number, resolved.map(whole));
             }
         }
     }

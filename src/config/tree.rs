@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::schema::{Fields, join};
-use super::{Field, Kind, Place, Value};
+use super::schema::{Fields, ends_with, fold, join};
+use super::{Diagnostic, Diagnostics, Field, Kind, Place, Value};
 
 /// The fields of a body that some layer has given.
 pub type Body = BTreeMap<&'static str, Tree>;
@@ -137,6 +137,50 @@ pub fn refers(body: &Body) -> bool {
         }),
         Form::Scalar(_) | Form::Unset => false,
     })
+}
+
+/// What of a body has that path, or else a path that ends so, with all that is below and around it.
+///
+/// # Errors
+/// A path that no value has.
+pub fn cut(root: &'static [Field], body: &Body, name: &str) -> Result<Body, Diagnostics> {
+    let all = spots(root, body);
+    let name = fold(name);
+    let is_item = |spot: &Spot<'_>| matches!(spot.steps.last(), Some(Step::Item(_))) && spot.kind.has_no_fields();
+    let named = |spot: &&Spot<'_>| ends_with(&spot.path, &name) || ends_with(&spot.short, &name);
+    let exact = all.iter().any(|spot| spot.is(&name));
+    let meant = |spot: &&Spot<'_>| if exact { spot.is(&name) } else { named(spot) };
+    let wanted: Vec<&[Step]> =
+        all.iter().filter(meant).filter(|spot| !is_item(spot)).map(|spot| spot.steps.as_slice()).collect();
+    if wanted.is_empty() {
+        return Err(Diagnostic::unknown_path(&name, all.iter().map(|spot| spot.short.as_str())).into());
+    }
+    Ok(cut_body(body, &mut Vec::new(), &wanted))
+}
+
+fn cut_body(body: &Body, at: &mut Vec<Step>, wanted: &[&[Step]]) -> Body {
+    body.iter().filter_map(|(name, tree)| Some((*name, cut_tree(tree, Step::Field(name), at, wanted)?))).collect()
+}
+
+fn cut_tree(tree: &Tree, step: Step, at: &mut Vec<Step>, wanted: &[&[Step]]) -> Option<Tree> {
+    at.push(step);
+    let form = if wanted.iter().any(|steps| at.starts_with(steps)) {
+        Some(tree.form.clone())
+    } else if wanted.iter().any(|steps| steps.starts_with(at)) {
+        Some(match &tree.form {
+            Form::Section(body) => Form::Section(cut_body(body, at, wanted)),
+            Form::Variant { name, fields } => Form::Variant { name, fields: cut_body(fields, at, wanted) },
+            Form::List(items) => {
+                let items = items.iter().enumerate();
+                Form::List(items.filter_map(|(index, item)| cut_tree(item, Step::Item(index), at, wanted)).collect())
+            }
+            form => form.clone(),
+        })
+    } else {
+        None
+    };
+    at.pop();
+    form.map(|form| Tree { form, place: tree.place.clone() })
 }
 
 struct At {

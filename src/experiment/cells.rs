@@ -1,11 +1,10 @@
 //! The runs of a sweep, resolved: all of them, or everything that is wrong with any.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use super::outside::{Once, SWEEPS};
 use super::resolve::{Resolved, finish, sound};
-use super::{FIELDS, Outside, rules};
+use super::{FIELDS, rules};
 use crate::config::sweep::{Cell, Sweep};
 use crate::config::{self, Diagnostic, Diagnostics, Reader, ShortName};
 use crate::stop;
@@ -45,8 +44,8 @@ pub struct Cells {
 
 /// Whether `name_or_path` says a sweep of `experiments/sweeps/`, or any document.
 #[must_use]
-pub fn sweep_exists(name_or_path: &str, root: &Path) -> bool {
-    name_or_path.ends_with(".kdl") || Outside::new(root).list(SWEEPS).contains(&format!("{SWEEPS}/{name_or_path}.kdl"))
+pub fn sweep_exists(name_or_path: &str, reader: &dyn Reader) -> bool {
+    name_or_path.ends_with(".kdl") || reader.list(SWEEPS).contains(&format!("{SWEEPS}/{name_or_path}.kdl"))
 }
 
 /// Resolves every cell of a sweep of `experiments/sweeps/`, or of an experiment crossed with the axes among
@@ -119,15 +118,14 @@ fn unknown(name: &str, reader: &dyn Reader) -> Diagnostic {
 
 /// That no sweep and no experiment is called `name`, with those that are.
 #[must_use]
-pub fn unknown_sweep(name: &str, root: &Path) -> Diagnostics {
-    unknown(name, &Outside::new(root)).into()
+pub fn unknown_sweep(name: &str, reader: &dyn Reader) -> Diagnostics {
+    unknown(name, reader).into()
 }
 
 fn resolved(cell: &Cell, values: config::Resolved) -> Result<Resolved, Diagnostics> {
     let run = finish(values, &cell.overrides);
-    let more = rules::objections(&run.tree, &run.config).into_iter().chain(rules::no_task(&run.tree));
-    let more: Vec<Diagnostic> = more.collect();
-    sound(run, more)
+    let objections = rules::objections(&run);
+    sound(run, objections)
 }
 
 impl CellRun {

@@ -11,6 +11,9 @@ use crate::config::show::{kdl, quoted};
 use crate::config::tree::{Form, spots};
 use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Source, Top, Value};
 
+/// Versions of a lock's form, and of the canonical text that its key is of.
+const VERSIONS: [(&str, i128); 2] = [("lock", 1), ("canon", 1)];
+
 pub(super) fn show(run: &Resolved) -> String {
     let config = kdl(FIELDS, &run.tree, 1);
     let inputs = inputs(run, 1, false);
@@ -24,7 +27,8 @@ pub(super) fn show(run: &Resolved) -> String {
 
 pub(super) fn lock(run: &Resolved) -> String {
     let mut out = String::from("/- kdl-version 2\n");
-    out.push_str(&format!("run {} lock={} canon={} {{\n", quoted(&run.id().to_string()), VERSIONS[0].1, VERSIONS[1].1));
+    let versions = VERSIONS.map(|(what, version)| format!("{what}={version}")).join(" ");
+    out.push_str(&format!("run {} {versions} {{\n", quoted(&run.id().to_string())));
     out.push_str(&format!("    experiment {}\n", quoted(&run.name)));
     out.push_str(&format!("    key {}\n", quoted(&run.key.to_string())));
     for typed in &run.overrides {
@@ -76,9 +80,6 @@ fn raw(text: &str) -> String {
     }
     format!("{hashes}\"{text}\"{hashes}")
 }
-
-/// The version of a lock's form, and of the canonical text's, that this program writes.
-const VERSIONS: [(&str, i128); 2] = [("lock", 1), ("canon", 1)];
 
 /// That a lock is of a form that this program reads: every one up to its own.
 fn check_versions(run: &KdlNode, top: &Place) -> Result<(), Diagnostic> {

@@ -6,45 +6,74 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{embedded, parquet};
+use super::{embedded, foreign, parquet};
 use crate::config::Reader;
 
 /// The folder of sweeps.
 pub(super) const SWEEPS: &str = "experiments/sweeps";
 
-/// Files below a root folder; a document that is not there is the embedded one of that path, and a Parquet file is its
-/// rows as JSON lines.
+/// Files below folders, of which the first that has a file gives it; a document that none has is the embedded one of
+/// that path, and a Parquet file is its rows as JSON lines. Folders that a config names are below `here`.
 #[derive(Debug)]
 pub struct Outside {
-    root: PathBuf,
+    folders: Vec<PathBuf>,
+    here: PathBuf,
+}
+
+/// Where a document comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Home {
+    File(PathBuf),
+    Embedded,
 }
 
 impl Outside {
+    /// One folder, and the embedded documents.
     #[must_use]
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { folders: vec![root.to_owned()], here: root.to_owned() }
     }
+
+    /// Several folders, the first before the others, and the embedded documents.
+    #[must_use]
+    pub fn of(folders: Vec<PathBuf>, here: &Path) -> Self {
+        Self { folders, here: here.to_owned() }
+    }
+
+    /// Where a document is; None if it is nowhere.
+    #[must_use]
+    pub fn home(&self, path: &str) -> Option<Home> {
+        let file = self.folders.iter().map(|folder| folder.join(path)).find(|file| file.is_file());
+        file.map(Home::File).or_else(|| embedded(path).map(|_| Home::Embedded))
+    }
+}
+
+fn embedded(path: &str) -> Option<&'static str> {
+    embedded::find(path.trim_start_matches("./"))
 }
 
 impl Reader for Outside {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let place = self.root.join(path);
-        let read = if path.ends_with(".parquet") { parquet::json_lines(&place) } else { fs::read(&place) };
-        match read {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                embedded::find(path.trim_start_matches("./")).map(|text| text.as_bytes().to_vec()).ok_or(error)
+        for folder in &self.folders {
+            let place = folder.join(path);
+            let read = if path.ends_with(".parquet") { parquet::json_lines(&place) } else { fs::read(&place) };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => return result,
             }
-            result => result,
         }
+        embedded(path).map(|text| text.as_bytes().to_vec()).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn list(&self, folder: &str) -> Vec<String> {
         let mut found = BTreeSet::new();
-        // A folder that cannot be read offers nothing; a document in it is reported when it is asked for.
-        let _ = walk(&self.root.join(folder), folder, &mut |path, _| {
-            found.insert(path.to_owned());
-            Ok(())
-        });
+        for root in &self.folders {
+            // A folder that cannot be read offers nothing; a document in it is reported when it is asked for.
+            let _ = walk(&root.join(folder), folder, &mut |path, _| {
+                found.insert(path.to_owned());
+                Ok(())
+            });
+        }
         let below = embedded::FILES.iter().filter(|(path, _)| path.starts_with(&format!("{folder}/")));
         found.extend(below.map(|(path, _)| (*path).to_owned()));
         // A sweep is no experiment.
@@ -54,7 +83,7 @@ impl Reader for Outside {
 
     fn folder(&self, path: &str) -> io::Result<String> {
         let mut lines = BTreeSet::new();
-        walk(&self.root.join(path), "", &mut |name, file| {
+        walk(&self.here.join(path), "", &mut |name, file| {
             // Hidden files are other programs' notes on the folder, such as when it was downloaded.
             if name.split('/').any(|part| part.starts_with('.')) {
                 return Ok(());
@@ -65,6 +94,14 @@ impl Reader for Outside {
             Ok(())
         })?;
         Ok(blake3::hash(lines.into_iter().collect::<String>().as_bytes()).to_hex().to_string())
+    }
+
+    fn foreign(&self, argument: &str) -> Option<String> {
+        foreign::answer(argument)
+    }
+
+    fn hides(&self, path: &str) -> bool {
+        embedded(path).is_some_and(|text| self.read(path).is_ok_and(|found| found != text.as_bytes()))
     }
 }
 
@@ -108,6 +145,18 @@ impl Reader for Once<'_> {
 
     fn folder(&self, path: &str) -> io::Result<String> {
         remembered(&self.folders, path, |path| self.reader.folder(path))
+    }
+
+    fn run(&self, name: &str) -> io::Result<String> {
+        self.reader.run(name)
+    }
+
+    fn hides(&self, path: &str) -> bool {
+        self.reader.hides(path)
+    }
+
+    fn foreign(&self, argument: &str) -> Option<String> {
+        self.reader.foreign(argument)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::identity::{self, COMPONENTS, Key, RunId};
 use super::{FIELDS, Outside, ResolvedConfig, lock, rules};
 use crate::config::tree::{self, Body, Form, spots};
-use crate::config::{self, Diagnostic, Diagnostics, Reader, Section, ShortName, Top, Value};
+use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Section, ShortName, Top, Value};
 
 /// A run as it was asked for: its values, where each came from, and its identity.
 #[derive(Clone, Debug)]
@@ -25,6 +25,10 @@ pub struct Resolved {
     pub canon: String,
     /// Its digest.
     pub key: Key,
+    /// The paths of its documents, the lowest layer first.
+    pub documents: Vec<String>,
+    /// Where its own document names it, or begins.
+    pub place: Option<Place>,
 }
 
 /// Resolves an experiment of `experiments/`, or the one in a document whose path ends in `.kdl`, below `root`.
@@ -41,16 +45,14 @@ pub fn resolve(name_or_path: &str, overrides: &[String], root: &Path) -> Result<
 /// Every mistake in its documents and in the overrides.
 pub fn resolve_with(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
     let resolved = resolve_values(name_or_path, overrides, reader)?;
-    let task = rules::no_task(&resolved.tree);
-    let objections = rules::objections(&resolved.tree, &resolved.config);
-    sound(resolved, objections.into_iter().chain(task))
+    let objections = rules::objections(&resolved);
+    sound(resolved, objections)
 }
 
 /// Whether `name_or_path` says an experiment.
 #[must_use]
-pub fn exists(name_or_path: &str, root: &Path) -> bool {
-    name_or_path.ends_with(".kdl")
-        || Outside::new(root).list("experiments").contains(&format!("experiments/{name_or_path}.kdl"))
+pub fn exists(name_or_path: &str, reader: &dyn Reader) -> bool {
+    name_or_path.ends_with(".kdl") || reader.list("experiments").contains(&format!("experiments/{name_or_path}.kdl"))
 }
 
 /// The values of an experiment, or of `configs/base.kdl` alone, for `replay`: which needs no task, reads only some
@@ -58,11 +60,14 @@ pub fn exists(name_or_path: &str, root: &Path) -> bool {
 ///
 /// # Errors
 /// Every mistake in the documents and in the overrides.
-pub fn resolve_rules(name_or_path: Option<&str>, overrides: &[String], root: &Path) -> Result<Resolved, Diagnostics> {
-    let reader = Outside::new(root);
+pub fn resolve_rules(
+    name_or_path: Option<&str>,
+    overrides: &[String],
+    reader: &dyn Reader,
+) -> Result<Resolved, Diagnostics> {
     let values = match name_or_path {
-        Some(name) => resolve_values(name, overrides, &reader)?,
-        None => finish(config::resolve(FIELDS, &Top::Part("configs/base.kdl"), overrides, &reader)?, overrides),
+        Some(name) => resolve_values(name, overrides, reader)?,
+        None => finish(config::resolve(FIELDS, &Top::Part("configs/base.kdl"), overrides, reader)?, overrides),
     };
     sound(values, [])
 }
@@ -86,13 +91,13 @@ fn resolve_values(name_or_path: &str, overrides: &[String], reader: &dyn Reader)
 /// # Errors
 /// The rules that they break, and `more`.
 pub(super) fn sound(resolved: Resolved, more: impl IntoIterator<Item = Diagnostic>) -> Result<Resolved, Diagnostics> {
-    let broken = rules::broken(&resolved.tree).into_iter().chain(rules::reserved(&resolved.name));
-    Diagnostics::check(broken.chain(more).collect())?;
+    let broken = rules::broken(&resolved);
+    Diagnostics::check(broken.into_iter().chain(more).collect())?;
     Ok(resolved)
 }
 
 pub(super) fn finish(resolved: config::Resolved, overrides: &[String]) -> Resolved {
-    let config::Resolved { name, body, short_names } = resolved;
+    let config::Resolved { name, body, short_names, documents, place } = resolved;
     let canon = config::canonical(FIELDS, &body, COMPONENTS);
     Resolved {
         name: name.unwrap_or_else(|| "base".to_owned()),
@@ -102,6 +107,8 @@ pub(super) fn finish(resolved: config::Resolved, overrides: &[String]) -> Resolv
         short_names,
         overrides: overrides.to_vec(),
         canon,
+        documents,
+        place,
     }
 }
 
@@ -116,6 +123,30 @@ impl Resolved {
     #[must_use]
     pub fn warm_start(&self) -> Option<(String, RunId)> {
         identity::warm_start(&self.config, &self.canon)
+    }
+
+    /// What it may do and hardly anyone wants.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        rules::warnings(self)
+    }
+
+    /// The values of that path, or else those whose path ends with it, and all that are below: KDL that could be laid
+    /// over the experiment, each with its origin.
+    ///
+    /// # Errors
+    /// A name that no value has.
+    pub fn show_path(&self, name: &str) -> Result<String, Diagnostics> {
+        Ok(config::show::kdl(FIELDS, &tree::cut(FIELDS, &self.tree, name)?, 0))
+    }
+
+    /// The same of [`Resolved::show_json`]'s `values`.
+    ///
+    /// # Errors
+    /// A name that no value has.
+    pub fn show_path_json(&self, name: &str) -> Result<serde_json::Value, Diagnostics> {
+        let part = Self { tree: tree::cut(FIELDS, &self.tree, name)?, ..self.clone() };
+        Ok(part.show_json()["values"].take())
     }
 
     /// All values as KDL, each with its origin, then the inputs and the key.

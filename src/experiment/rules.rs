@@ -1,13 +1,19 @@
 //! What several values of an experiment must be together.
 
-use super::{Buckets, CriticConfig, Edges, ResolvedConfig};
-use crate::config::tree::{Body, Form, Tree, find};
+use super::{Buckets, CriticConfig, Edges, Resolved, ResolvedConfig, TaskConfig, WarmStartConfig};
+use crate::config::tree::{Form, Tree, find};
 use crate::config::{Diagnostic, Value};
+use crate::filter::{FilterConfig, Score};
 use crate::objective::{KlConfig, KlEstimator};
+use crate::reward::When;
 
 /// The rules that a tree breaks.
-pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
-    let mut rules = Rules { body, found: Vec::new() };
+pub(super) fn broken(run: &Resolved) -> Vec<Diagnostic> {
+    let mut rules = Rules::new(run);
+    let message = format!("an experiment cannot be called \"{}\"", run.name);
+    let help =
+        "`warm-…` are the directories of warm starts, and `attic` holds what --fresh moved aside: choose another";
+    rules.demand(!RESERVED.contains(&run.name.as_str()), "", &message, help);
     rules.model();
     rules.device();
     rules.rollout();
@@ -18,8 +24,10 @@ pub(super) fn broken(body: &Body) -> Vec<Diagnostic> {
 }
 
 /// What components object to in a run whose values are sound one by one. `replay` has its own word on filters.
-pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic> {
-    let mut rules = Rules { body, found: Vec::new() };
+pub(super) fn objections(run: &Resolved) -> Vec<Diagnostic> {
+    let (mut rules, config) = (Rules::new(run), &run.config);
+    let help = "add one, such as `task \"sokoban\"`: `configs/base.kdl` alone is not runnable";
+    rules.demand(!config.task.is_empty(), "", "the experiment names no task", help);
     if let Some(objection) = config.filter.objection(config.rollout.group_size) {
         rules.demand(false, "filter", &objection, "choose another score or mass, or larger groups");
     }
@@ -28,6 +36,7 @@ pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic
             rules.demand(false, &format!("stop.{index}"), &objection, &help);
         }
     }
+    rules.defeated(config);
     rules.critic(config);
     rules.turn_scores(config);
     if let Buckets::Edges(Edges { edges }) = &config.gradients.buckets
@@ -48,6 +57,7 @@ pub(super) fn objections(body: &Body, config: &ResolvedConfig) -> Vec<Diagnostic
 
 /// Parts of records that a run never has, each with the value that says so.
 fn absent(config: &ResolvedConfig) -> Vec<(&'static str, &'static str)> {
+    let held_out = if config.eval.task.is_empty() { &config.task } else { &config.eval.task };
     let parts = [
         (config.eval.tasks == 0, "eval", "eval.tasks 0"),
         (!config.rollout.think, "collapse", "rollout.think #false"),
@@ -58,52 +68,56 @@ fn absent(config: &ResolvedConfig) -> Vec<(&'static str, &'static str)> {
         (matches!(config.critic, CriticConfig::None(_)), "critic", "critic \"none\""),
         (!config.reward.needs_reference(), "reward", "reward.kl \"none\""),
         (!config.needs_reference(), "update.reference_kl", "objective.kl.coef 0"),
+        (one_environment(&config.task), "rollout.by_env", "one environment"),
+        (one_environment(held_out), "eval.by_env", "one environment"),
     ];
     parts.into_iter().filter(|(absent, ..)| *absent).map(|(_, part, value)| (part, value)).collect()
+}
+
+fn one_environment(tasks: &[TaskConfig]) -> bool {
+    tasks.windows(2).all(|pair| pair[0].env.name() == pair[1].env.name())
 }
 
 /// Names that directories beside the runs bear.
 const RESERVED: [&str; 2] = ["warm", "attic"];
 
-/// The rule that a run's directory is told from the others of its folder.
-pub(super) fn reserved(name: &str) -> Option<Diagnostic> {
-    let message = format!("an experiment cannot be called \"{name}\"");
-    let help =
-        "`warm-…` are the directories of warm starts, and `attic` holds what --fresh moved aside: choose another";
-    RESERVED.contains(&name).then(|| Diagnostic::rule(None, &message, help))
-}
-
-/// The rule that a run has something to train on: what `replay` does without.
-pub(super) fn no_task(body: &Body) -> Option<Diagnostic> {
-    match find(body, "task.0") {
-        Some(_) => None,
-        None => Some(Diagnostic::rule(
-            None,
-            "the experiment names no task",
-            "add one, such as `task \"sokoban\"`: `configs/base.kdl` alone is not runnable",
-        )),
-    }
-}
-
 /// What a run may do and hardly anyone wants.
-pub(super) fn warnings(config: &ResolvedConfig) -> Vec<String> {
+pub(super) fn warnings(run: &Resolved) -> Vec<Diagnostic> {
+    let (mut rules, config) = (Rules::new(run), &run.config);
     let KlConfig { coef, estimator } = config.objective.kl;
-    let k1 = (coef > 0.0 && estimator == KlEstimator::K1).then(|| {
-        "objective.kl.estimator \"k1\" is a loss whose expected gradient is 0: it holds the policy to nothing and adds \
-         noise; choose \"k2\" (the KL's own gradient) or \"k3\""
-            .to_owned()
-    });
-    k1.into_iter().collect()
+    let message = "objective.kl.estimator \"k1\" is a loss whose expected gradient is 0: it holds the policy to \
+                   nothing and adds noise";
+    let help = "choose \"k2\" (the KL's own gradient) or \"k3\"";
+    rules.demand(coef <= 0.0 || estimator != KlEstimator::K1, "objective.kl.estimator", message, help);
+    let (rows, batch) = (config.rollout.groups * config.rollout.group_size, config.update.mini_batch);
+    let message = format!("update.mini-batch {batch} is never full: a step has {rows} episodes, a row each");
+    let help = "a step is then one optimizer step; rollout.groups times rollout.group-size is what it has";
+    let rounds = config.filter.rounds();
+    rules.demand(batch <= rows * rounds || !config.rollout.window.appends(), "update.mini-batch", &message, help);
+    if let WarmStartConfig::Expert(warm) = &config.warm_start {
+        let message = format!("a batch of {} takes the same of {} episodes twice", warm.batch, warm.episodes);
+        let enough = warm.batch <= warm.episodes || !config.rollout.window.appends();
+        rules.demand(enough, "warm-start.batch", &message, "take more warm-start.episodes, or a smaller batch");
+    }
+    let (turn, episode) = (config.rollout.max_actions_per_turn, config.rollout.max_actions);
+    let message = format!("a turn of {turn} actions is more than an episode's {episode}");
+    let help = "an episode ends with rollout.max-actions";
+    rules.demand(turn <= episode, "rollout.max-actions-per-turn", &message, help);
+    rules.found.into_iter().map(Diagnostic::warning).collect()
 }
 
 struct Rules<'t> {
-    body: &'t Body,
+    run: &'t Resolved,
     found: Vec<Diagnostic>,
 }
 
 impl<'t> Rules<'t> {
+    fn new(run: &'t Resolved) -> Self {
+        Self { run, found: Vec::new() }
+    }
+
     fn at(&self, path: &str) -> Option<&'t Tree> {
-        find(self.body, path)
+        find(&self.run.tree, path)
     }
 
     fn int(&self, path: &str) -> Option<i128> {
@@ -126,9 +140,11 @@ impl<'t> Rules<'t> {
         matches!(self.at(path).map(|tree| &tree.form), Some(Form::Scalar(Value::Bool(true))))
     }
 
+    /// What does not hold is wrong where the value at `path` was given, or else with the experiment.
     fn demand(&mut self, holds: bool, path: &str, message: &str, help: &str) {
         if !holds {
-            self.found.push(Diagnostic::rule(self.at(path).and_then(|tree| tree.place.as_ref()), message, help));
+            let place = self.at(path).and_then(|tree| tree.place.as_ref()).or(self.run.place.as_ref());
+            self.found.push(Diagnostic::rule(place, message, help));
         }
     }
 
@@ -144,6 +160,33 @@ impl<'t> Rules<'t> {
         );
         let help = "every key and value head serves the same number of query heads";
         self.demand(heads % kv == 0, "model.kv-heads", &format!("kv-heads {kv} does not divide heads {heads}"), help);
+    }
+
+    /// A filter that compares what normalisation has made equal, or more groups than there are, chooses nothing.
+    fn defeated(&mut self, config: &ResolvedConfig) {
+        if let FilterConfig::TopKAbs(top_k) = &config.filter {
+            let (value, groups) = (top_k.value, config.rollout.groups * config.filter.rounds());
+            let message = format!("the filter keeps {value} groups, and a step has {groups}: it drops none");
+            self.demand(value < groups, "filter.value", &message, "take a smaller value, or filter \"none\"");
+        }
+        let Some(score) = config.filter.score() else { return };
+        let spread = matches!(score, Score::RewardStd | Score::RewardVariance);
+        let mean = matches!(score, Score::RewardMean | Score::RewardSum);
+        let normalise = config.reward.normalise.name();
+        let equal = match normalise {
+            "mean" => mean,
+            "mean-std" => mean || spread,
+            "asym-clip" => spread,
+            _ => false,
+        };
+        let defeats = equal && config.reward.when == When::BeforeFilter;
+        let by_group = self.name("reward.normalise.by") == Some("group");
+        let message = format!(
+            "reward.normalise \"{normalise}\" comes before the filter and makes groups equal in what filter.score \
+             \"{}\" compares",
+            score.name()
+        );
+        self.demand(!(defeats && by_group), "reward.when", &message, "take reward.when \"after-filter\"");
     }
 
     /// A critic and an estimator that asks it go together.

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 
-use super::{Outside, Resolved, resolve_with};
+use super::{Resolved, resolve_with};
 use crate::config::{Diagnostics, Reader};
 use crate::env::EnvConfig;
 
 /// What [`resolve_task`] takes: the parts of `configs/env`, and the environments that no part is called like.
 #[must_use]
-pub fn task_names(root: &Path) -> Vec<String> {
-    let parts = Outside::new(root).list("configs");
+pub fn task_names(reader: &dyn Reader) -> Vec<String> {
+    let parts = reader.list("configs");
     let part = |path: &String| Some(path.strip_prefix("configs/env/")?.strip_suffix(".kdl")?.to_owned());
     let names: BTreeSet<String> =
         parts.iter().filter_map(part).chain(EnvConfig::NAMES.iter().map(|&name| name.to_owned())).collect();
@@ -22,18 +21,17 @@ pub fn task_names(root: &Path) -> Vec<String> {
 ///
 /// # Errors
 /// Every mistake in the part and in the overrides.
-pub fn resolve_task(name: &str, overrides: &[String], root: &Path) -> Result<Resolved, Diagnostics> {
-    let outside = Outside::new(root);
-    let is_part = outside.list("configs").contains(&format!("configs/env/{name}.kdl"));
+pub fn resolve_task(name: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
+    let is_part = reader.list("configs").contains(&format!("configs/env/{name}.kdl"));
     let body = if is_part { format!("use \"env/{name}\"") } else { format!("task {name:?}") };
     let document = format!("experiment {name:?} {{\n    extends \"base\"\n    {body}\n}}\n");
     let path = format!("{name}.kdl");
-    resolve_with(&path, overrides, &Beside { outside: &outside, path: &path, document: &document })
+    resolve_with(&path, overrides, &Beside { outside: reader, path: &path, document: &document })
 }
 
 /// The project's files and one document more.
 struct Beside<'a> {
-    outside: &'a Outside,
+    outside: &'a dyn Reader,
     path: &'a str,
     document: &'a str,
 }
@@ -49,5 +47,17 @@ impl Reader for Beside<'_> {
 
     fn folder(&self, path: &str) -> io::Result<String> {
         self.outside.folder(path)
+    }
+
+    fn run(&self, name: &str) -> io::Result<String> {
+        self.outside.run(name)
+    }
+
+    fn hides(&self, path: &str) -> bool {
+        self.outside.hides(path)
+    }
+
+    fn foreign(&self, argument: &str) -> Option<String> {
+        self.outside.foreign(argument)
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::metrics::{is_metric, nearest};
 use super::{Action, Memory};
 use crate::config::{section, variants};
 
@@ -90,10 +91,12 @@ impl Rule {
 /// What is wrong with a path that can name no metric, and what to do.
 #[must_use]
 pub fn no_metric(path: &str) -> Option<(String, String)> {
-    if path.split_once('.').is_some_and(|(part, _)| PARTS.contains(&part)) {
+    if is_metric(path) {
         return None;
     }
-    let help = format!("the path of a number in metrics.jsonl begins with {}", PARTS.join(", "));
+    let near = nearest(path).iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+    let near = if near.is_empty() { String::new() } else { format!("did you mean {near}? ") };
+    let help = format!("{near}the path of a number in metrics.jsonl begins with {}", PARTS.join(", "));
     Some((format!("`{path}` is no metric of a step"), help))
 }
 

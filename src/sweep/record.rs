@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use kdl::{KdlDocument, KdlNode};
 
-use crate::config::Diagnostics;
 use crate::config::show::quoted;
-use crate::experiment::{self, CellRun, Cells, Key, Outside, Resolved};
+use crate::config::{Diagnostics, Reader};
+use crate::experiment::{self, CellRun, Cells, Key, Resolved};
 use crate::record::{Disk, RunDir, RunError};
 
 /// The folder of sweeps in a folder of runs.
@@ -32,12 +32,12 @@ impl Record {
         runs: &Path,
         name: &str,
         overrides: &[String],
-        root: &Path,
+        reader: &dyn Reader,
     ) -> Result<Result<Self, RunError>, Diagnostics> {
         let mut write = |run: Resolved| write(disk, runs, &run);
         let is_there = |name: &String| runs.join(name).join("run.lock.kdl").is_file();
         let wanted = |cell: &CellRun| !is_there(&cell.run) || !cell.warm_start.as_ref().is_none_or(is_there);
-        let cells = experiment::sweep(name, overrides, &Outside::new(root), &wanted, &mut write)?;
+        let cells = experiment::sweep(name, overrides, reader, &wanted, &mut write)?;
         Ok(cells.and_then(|cells| Self::write(disk, runs, cells)))
     }
 

@@ -1,7 +1,12 @@
 //! The binary, as a person meets it: what it prints and how it ends.
 
+mod complete;
+mod outside;
+
 use std::path::Path;
 use std::process::{Command, Output};
+
+use starpo::stop::is_metric;
 
 use crate::golden;
 
@@ -54,13 +59,27 @@ fn a_run_answers_from_its_directory_the_second_time() {
     assert!(text(&eval.stdout).contains("2 held-out tasks"), "{}", text(&eval.stderr));
 }
 
+/// Holds that every number of a record is a name that a stop may look at.
+fn named(path: &str, value: &serde_json::Value) {
+    match value {
+        serde_json::Value::Object(members) => {
+            for (name, value) in members {
+                named(&format!("{path}{}{name}", if path.is_empty() { "" } else { "." }), value);
+            }
+        }
+        serde_json::Value::Number(_) => assert!(path == "step" || is_metric(path), "{path}"),
+        _ => {}
+    }
+}
+
 /// A reference is made again from the warm start, a critic read from the checkpoint; an evaluation needs neither.
 #[test]
 fn a_run_with_company_goes_on_where_it_stood() {
     let folder = tempfile::tempdir().unwrap();
     let quick: Vec<&str> = QUICK.iter().filter(|word| !word.starts_with("warm-start")).copied().collect();
     let company = ["warm-start=expert", "warm-start.episodes=4", "warm-start.steps=1", "max-response-tokens=60"];
-    let k1 = ["objective.kl.coef=0.1", "objective.kl.estimator=k1", "train.steps=2", "advantage=gae"];
+    let k1 =
+        ["gradients.every=1", "objective.kl.coef=0.1", "objective.kl.estimator=k1", "train.steps=2", "advantage=gae"];
     for critic in ["critic=own", "critic=shared"] {
         let quick = quick.iter().filter(|word| !word.starts_with("max-response") && !word.starts_with("steps"));
         let run = [&["run", "bandit"], &quick.copied().collect::<Vec<_>>()[..], &company, &k1, &[critic]].concat();
@@ -70,6 +89,9 @@ fn a_run_with_company_goes_on_where_it_stood() {
         let line = |start| text(&first.stdout).lines().find_map(|line: &str| line.strip_prefix(start)).unwrap().trim();
         let directory = Path::new(line("directory"));
         assert!(std::fs::read_to_string(directory.join("log.txt")).unwrap().contains("whose expected gradient is 0"));
+        for line in std::fs::read_to_string(directory.join("metrics.jsonl")).unwrap().lines() {
+            named("", &serde_json::from_str(line).unwrap());
+        }
         std::fs::write(directory.join("state"), "interrupted 1\n").unwrap();
         std::fs::remove_dir_all(directory.join("checkpoints/000002")).unwrap();
         let again = starpo(folder.path(), &run);

@@ -3,7 +3,9 @@
 
 mod epochs;
 mod errors;
+mod foreign;
 mod keys;
+mod lists;
 mod noise;
 mod sweeps;
 
@@ -13,12 +15,16 @@ use std::path::Path;
 
 use starpo::config::tree::spots;
 use starpo::config::{Diagnostics, Reader};
-use starpo::experiment::{self, EMBEDDED, FIELDS, Resolved};
+use starpo::experiment::{self, EMBEDDED, FIELDS, Outside, Resolved};
 
 use crate::golden;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn outside() -> Outside {
+    Outside::new(root())
 }
 
 fn strings(overrides: &[&str]) -> Vec<String> {
@@ -80,7 +86,7 @@ fn every_experiment_resolves() {
     for (path, _) in EMBEDDED.iter().filter(|(path, _)| experiment(path)) {
         experiment::resolve(path, &[], root()).unwrap();
     }
-    assert!(experiment::resolve_rules(None, &strings(&["filter=top-p", "filter.value=0.5"]), root()).is_ok());
+    assert!(experiment::resolve_rules(None, &strings(&["filter=top-p", "filter.value=0.5"]), &outside()).is_ok());
 }
 
 #[test]
@@ -136,6 +142,10 @@ fn a_lock_of_other_versions_is_refused() {
     assert_ne!(lock, moved);
     let error = experiment::from_lock(&moved).unwrap_err();
     assert!(error.to_string().contains("this program computes"), "{error}");
+    for (ours, theirs) in [("lock=1", "lock=2"), ("canon=1", "canon=2"), (" canon=1", "")] {
+        let error = experiment::from_lock(&lock.replacen(ours, theirs, 1)).unwrap_err().to_string();
+        assert!(error.contains("this program reads up to 1"), "{error}");
+    }
     assert!(experiment::from_lock("run \"x\"").is_err());
     assert!(experiment::from_lock("").is_err());
 }
@@ -159,7 +169,7 @@ fn layers() {
     let run = experiment::resolve_with("test", &[], &files).unwrap();
     assert_eq!((run.config.train.steps, run.config.update.epochs, run.config.task.len()), (7, 4, 2));
     assert_eq!(origin(&run, "filter.value"), "configs/long.kdl:3");
-    assert_eq!(origin(&run, "update.mini-batch"), "configs/base.kdl:42");
+    assert_eq!(origin(&run, "update.mini-batch"), "configs/base.kdl:43");
     let run = experiment::resolve_with("test", &strings(&["t=9", "task.1.size=5"]), &files).unwrap();
     assert_eq!((run.config.train.steps, origin(&run, "task.1.size").as_str()), (9, "override 2"));
     // A layer that writes one node of a list replaces the list.
@@ -175,8 +185,8 @@ fn layers() {
 fn references_unset_and_slashdash() {
     let run = body("train { steps 12 }; eval { every (ref)train.steps }; /-seed 4\nrollout max-turns=3", &[]).unwrap();
     assert_eq!((run.config.eval.every, run.config.seed, run.config.rollout.max_turns), (12, 1, 3));
-    let run = body("rollout { sampling { top-k 5 }; system \"be brief\" }", &["rollout.system=null"]).unwrap();
-    assert_eq!((run.config.rollout.sampling.top_k, run.config.rollout.system), (Some(5), None));
+    let run = body("rollout { sampling { top-k 5 }; system \"be brief\" }", &["rollout.system="]).unwrap();
+    assert_eq!((run.config.rollout.sampling.top_k, run.config.rollout.system.0.as_str()), (Some(5), ""));
     let run = body("rollout { sampling { top-k 5 } }", &["rollout.sampling.top-k=null"]).unwrap();
     assert_eq!(run.config.rollout.sampling.top_k, None);
     assert_eq!(body("(local)execution { (unset)threads }", &[]).unwrap().config.execution.threads, None);
@@ -204,11 +214,13 @@ fn overrides() {
 fn every_value_explains_itself_and_every_rule_names_its_source() {
     for spot in spots(FIELDS, &sokoban(&["top_p=0.9"]).tree) {
         let path: Vec<&str> = spot.path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
-        let found = experiment::explain(&path.join("."), root()).unwrap();
+        let found = experiment::explain(&path.join("."), &outside()).unwrap();
         assert!(found.iter().all(|explained| !explained.field.doc.trim().is_empty()), "{}", spot.path);
     }
     for family in ["filter", "advantage", "objective"] {
-        let [explained] = &experiment::explain(family, root()).unwrap()[..] else { panic!("{family} is one value") };
+        let [explained] = &experiment::explain(family, &outside()).unwrap()[..] else {
+            panic!("{family} is one value")
+        };
         for (name, doc) in explained.choices().filter(|(name, _)| *name != "none") {
             assert!(
                 ["arXiv:", "VAGEN", "Williams"].iter().any(|source| doc.contains(source)),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use serde_json::Value;
-use starpo::experiment::from_lock;
+use starpo::experiment::{Outside, from_lock};
 use starpo::record::{Disk, RunDir, reader};
 use starpo::replay::{Rules, replay};
 use starpo::report::{self, episodes, recorded::Recorded};
@@ -186,7 +186,7 @@ fn a_sweep_reads_as_a_document() {
         (Disk::default(), project.path().join("experiments/sweeps"), project.path().join("runs"));
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("small.kdl"), SWEEP).unwrap();
-    let record = Record::make(&disk, &runs, "small", &latest(&SMALL), project.path()).unwrap().unwrap();
+    let record = Record::make(&disk, &runs, "small", &latest(&SMALL), &Outside::new(project.path())).unwrap().unwrap();
     for cell in &record.cells.cells {
         let lock = RunDir::open(&disk, &runs.join(&cell.run)).lock().unwrap();
         attempt(&disk, &runs, &from_lock(&lock).unwrap()).unwrap();

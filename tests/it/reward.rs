@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use starpo::experiment::{ResolvedConfig, resolve_rules};
+use starpo::experiment::{Outside, ResolvedConfig, resolve_rules};
 use starpo::objective::KlEstimator;
 use starpo::replay::{Replay, RowReplay, Rules, replay};
 use starpo::reward::kl::AdaptiveKl;
@@ -16,7 +16,7 @@ use crate::learning::close;
 /// What `starpo replay FILE` goes by, with these overrides of `configs/base.kdl`.
 pub(crate) fn rules(overrides: &str) -> ResolvedConfig {
     let overrides: Vec<String> = overrides.split_whitespace().map(str::to_owned).collect();
-    resolve_rules(None, &overrides, env!("CARGO_MANIFEST_DIR").as_ref()).unwrap().config
+    resolve_rules(None, &overrides, &Outside::new(env!("CARGO_MANIFEST_DIR").as_ref())).unwrap().config
 }
 
 pub(crate) fn episodes(name: &str) -> String {

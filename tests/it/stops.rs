@@ -215,7 +215,9 @@ fn a_run_that_stops_early_ends_in_order_and_says_why() {
 
 #[test]
 fn a_rule_over_a_metric_that_no_record_has_fails_the_first_step() {
-    let resolved = bandit("stop \"rule\" { when \"rollout.sucess\"; below 0.0 }", &[]);
+    let two = "task \"bandit\"\ntask \"number-line\"\n";
+    let stop = "stop \"rule\" { when \"rollout.by_env.sokoban.success\"; below 0.0 }";
+    let resolved = bandit(&format!("{two}{stop}"), &[]);
     let runs = tempfile::tempdir().unwrap();
     let error = attempt(&Disk::default(), runs.path(), &resolved).unwrap_err().to_string();
     assert!(error.contains("step 1 of ") && error.contains("it has rollout.success, "), "{error}");

@@ -55,6 +55,13 @@ fn values() {
     let far = "rollout { groups 0; format-penalty 0.5 }\nseed -1";
     shows("out-of-range", &["out-of-range"; 3], body(far, &[]));
     shows("non-finite", &["non-finite"; 2], body("update { learning-rate 1e999; beta1 #nan }", &[]));
+    let units = "(u32)seed 1\ntrain { steps (duration)\"4h\" }\nrollout { max-response-tokens (bytes)400 }";
+    shows("unit-annotation", &["bad-annotation"; 3], body(units, &[]));
+    let append = "(append)seed 1\n(append)task \"sokoban\"\nstop \"spread-collapse\"\n(append)stop \"spread-collapse\"";
+    shows("bad-append", &["bad-annotation"; 3], body(append, &[]));
+    let window = "rollout { window \"full\" { turns 3 } }";
+    shows("window-length-node", &["other-variant"], body(window, &[]));
+    shows("forgotten-file", &["forgotten-file"], body("rollout { system \"prompts/rules.txt\" }", &[]));
     let count = "seed 1 2\ntrain 5\nupdate { epochs }\nrollout { groups 5 { x 1 } }\neval sampling=1";
     shows("wrong-arguments", &["wrong-arguments"; 5], body(count, &[]));
     shows("unknown-variant", &["unknown-variant"; 2], body("filter \"topp\"\nwarm-start \"experts\" { seed 3 }", &[]));
@@ -71,6 +78,10 @@ fn values() {
 fn references() {
     shows("ref-to-nothing", &["ref-to-nothing"], body("train { steps (ref)eval.evry }", &[]));
     shows("ref-wrong-type", &["wrong-type"; 2], body("train { steps (ref)rollout.think }\nseed (ref)train", &[]));
+    let chain: String = (0..120).map(|n| format!("task \"sokoban\" {{ boxes (ref)task.{}.boxes }}\n", n + 2)).collect();
+    let chain = format!("{chain}task \"sokoban\"\n");
+    let Err(errors) = body(&chain, &[]) else { panic!("a long chain is no error") };
+    assert!(errors.iter().all(|error| error.code() == "too-large"), "{errors}");
     shows("ref-cycle", &["cycle"; 2], body("train { steps (ref)eval.every }\neval { every (ref)train.steps }", &[]));
 }
 
@@ -109,6 +120,18 @@ fn documents() {
         ("configs/two.kdl", "use \"one\"\n"),
     ]);
     shows("use-cycle", &["cycle"], experiment::resolve_with("test", &[], &circle));
+    let circle = Files::with(&[
+        ("experiments/test.kdl", "experiment \"test\" {\n    extends \"other\"\n}\n"),
+        ("experiments/other.kdl", "experiment \"other\" {\n    extends \"test\"\n}\n"),
+    ]);
+    shows("extends-cycle", &["cycle"], experiment::resolve_with("test", &[], &circle));
+    let doubling: Vec<(String, String)> = (0..40)
+        .map(|n| (format!("configs/p{n}.kdl"), format!("use \"p{0}\" \"p{0}\"\n", n + 1)))
+        .chain([("configs/p40.kdl".to_owned(), String::new())])
+        .chain([("experiments/test.kdl".to_owned(), "experiment \"test\" { extends \"base\"; use \"p0\" }".to_owned())])
+        .collect();
+    let doubling: Vec<(&str, &str)> = doubling.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    shows("too-many-documents", &["too-large"], experiment::resolve_with("test", &[], &Files::with(&doubling)));
     shows("unknown-experiment", &["unknown-document"], experiment::resolve("sokobann", &[], root()));
     let deep = format!("{}{}", "a {".repeat(40), "}".repeat(40));
     shows("too-deep", &["too-large"], document(&deep, &[]));
@@ -134,12 +157,36 @@ fn overrides() {
     shows("unknown-override", &["unknown-override"; 2], run(&["rollout.grups=3", "learning_rat=1"]));
     shows("override-other-variant", &["other-variant"], run(&["filter.value=0.5"]));
     shows("override-of-section", &["override-of-section"], run(&["rollout=3"]));
-    shows("override-of-list", &["override-of-list"], run(&["eval.task=sokoban"]));
+    shows("override-of-list", &["unknown-variant"; 2], run(&["eval.task=sokoban,sokobn", "stop+=rul"]));
+    shows("not-a-list", &["not-a-list"], run(&["train.steps+=5"]));
     shows("several-values", &["several-values"; 3], run(&["seed=1,2,3", "filter=none,top-p", "train.steps=1..=5"]));
     shows("not-an-override", &["not-an-override"], run(&["fmt"]));
     shows("override-twice", &["duplicate-key"], run(&["seed=1", "seed=2"]));
     shows("override-wrong-type", &["wrong-type"; 3], run(&["seed=high", "rollout.think=maybe", "task.size=6,x"]));
     shows("override-unknown-variant", &["unknown-variant"], run(&["filter=top"]));
+    shows("window-length", &["other-variant"], run(&["rollout.window.turns=3"]));
+}
+
+#[test]
+fn overlays() {
+    let files = Files::with(&[("configs/over.kdl", "train { steps 5 }\nseed \"x\"\n")]);
+    let run = |overrides: &[&str]| experiment::resolve_with("sokoban", &strings(overrides), &files);
+    shows("overlay", &["unreadable", "wrong-type"], run(&["@configs/over.kdl", "@configs/ovr.kdl"]));
+    let files = Files::with(&[("over.kdl", "train { steps 5 }\n")]);
+    let hidden = experiment::resolve_with("sokoban", &strings(&["train.steps=3", "@over.kdl"]), &files);
+    shows("overlay-hides", &["duplicate-key"], hidden);
+}
+
+#[test]
+fn an_old_base() {
+    let base = experiment::EMBEDDED.iter().find(|(path, _)| *path == "configs/base.kdl").unwrap().1;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("configs")).unwrap();
+    let old = base.replace("collapse {", "/-collapse {").replace("    eps 0.01\n", "");
+    std::fs::write(folder.path().join("configs/base.kdl"), old).unwrap();
+    let run = experiment::resolve("sokoban", &strings(&["filter=top-p"]), folder.path());
+    shows("old-base", &["missing-key"; 2], run);
+    shows("no-base", &["missing-key"; 2], document("experiment \"test\" {\n    task \"bandit\"\n}\n", &[]));
 }
 
 #[test]
@@ -176,6 +223,9 @@ stop \"validation-floor\"";
     shows("rule-stop", &["rule"; 5], body(stops, &["eval.tasks=0"]));
     let refill = "filter \"none\" { empty \"refill\" }\nstop \"rule\" { when \"update.kl\"; above 1.0; factor 0.5 }";
     shows("other-variant-empty", &["other-variant", "unknown-key"], body(refill, &[]));
+    let defeated = "reward { when \"before-filter\"; normalise \"mean-std\" by=\"group\" }";
+    shows("rule-defeated", &["rule"], body(defeated, &["filter=top-p"]));
+    shows("rule-defeated-count", &["rule"], body("filter \"top-k-abs\" { value 8 }", &[]));
     shows("missing-key-stop", &["missing-key"], body("stop \"rule\" { above 1.0 }", &[]));
 }
 
@@ -193,4 +243,14 @@ fn everything_wrong_is_reported_at_once() {
     let places: Vec<_> =
         json.as_array().unwrap().iter().map(|error| format!("{}:{}", error["file"], error["line"])).collect();
     assert_eq!(places, ["\"configs/bad.kdl\":1", "\"experiments/test.kdl\":5", "\"command line\":1"]);
+}
+
+/// What a run may do and hardly anyone wants.
+#[test]
+fn warnings() {
+    let text = "objective \"ppo\" {\n    kl { coef 0.1; estimator \"k1\" }\n}\nwarm-start \"expert\" { episodes 4 }";
+    let run = body(text, &["update.mini-batch=1000", "rollout.max-actions-per-turn=11"]).unwrap();
+    let shown: Vec<String> = run.warnings().iter().map(|warning| warning.render(false)).collect();
+    golden("error", "warnings", &shown.join("\n"));
+    assert!(body("", &[]).unwrap().warnings().is_empty());
 }

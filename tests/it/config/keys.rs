@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use starpo::config::tree::{Body, Form, Tree, put, spots};
-use starpo::config::{Kind, Value, canonical};
-use starpo::experiment::{self, COMPONENTS, FIELDS, Key, Resolved};
+use kdl::{KdlDocument, KdlNode};
+use proptest::prelude::*;
+use starpo::config::tree::{Body, Form, Tree};
+use starpo::config::{Field, Kind, Value, canonical, fields, show};
+use starpo::experiment::{self, COMPONENTS, FIELDS, Key};
+use starpo::rng::Stream;
 
-use super::{body, golden, root, sokoban, strings};
+use super::{Files, golden, sokoban};
 
 #[test]
 fn the_canonical_text() {
@@ -19,13 +22,13 @@ fn the_canonical_text() {
 
 #[test]
 fn what_does_not_matter_is_not_in_the_key() {
-    let plain = body("seed 3\nrollout { groups 4; max-turns 2 }", &[]).unwrap();
+    let plain = super::body("seed 3\nrollout { groups 4; max-turns 2 }", &[]).unwrap();
     let same = [
-        body("rollout {\n  // few\n  max-turns 2\n  groups 4\n}\nseed 3", &[]),
-        body("note \"a remark\"\nalias \"s\" \"seed\"\nrollout max-turns=2 groups=4\nseed 3", &[]),
-        body("", &["rollout.max_turns=2", "seed=3", "rollout.groups=4"]),
-        body("seed 3\nrollout { groups 4; max-turns 2 }\n(local)execution { threads 7; log \"debug\" }", &[]),
-        body(
+        super::body("rollout {\n  // few\n  max-turns 2\n  groups 4\n}\nseed 3", &[]),
+        super::body("note \"a remark\"\nalias \"s\" \"seed\"\nrollout max-turns=2 groups=4\nseed 3", &[]),
+        super::body("", &["rollout.max_turns=2", "seed=3", "rollout.groups=4"]),
+        super::body("seed 3\nrollout { groups 4; max-turns 2 }\n(local)execution { threads 7; log \"debug\" }", &[]),
+        super::body(
             "seed 3\nrollout { groups (ref)rollout.max-actions; max-actions 4; max-turns 2 }",
             &["rollout.max-actions=10", "rollout.groups=4"],
         ),
@@ -33,15 +36,15 @@ fn what_does_not_matter_is_not_in_the_key() {
     for run in same {
         assert_eq!(run.unwrap().canon, plain.canon);
     }
-    let whole = body("rollout { format-penalty -1 }\nupdate { learning-rate 1 }", &[]).unwrap();
-    let float = body("rollout { format-penalty -1.0 }\nupdate { learning-rate 1.0e0 }", &[]).unwrap();
+    let whole = super::body("rollout { format-penalty -1 }\nupdate { learning-rate 1 }", &[]).unwrap();
+    let float = super::body("rollout { format-penalty -1.0 }\nupdate { learning-rate 1.0e0 }", &[]).unwrap();
     assert_eq!(whole.canon, float.canon);
-    let zero = body("rollout { format-penalty 0 }", &[]).unwrap();
-    assert_eq!(body("rollout { format-penalty -0.0 }", &[]).unwrap().canon, zero.canon);
-    let file = body("rollout { system (file)\"prompts/rules.txt\" }", &[]).unwrap();
-    let inline = body("rollout { system \"Push the boxes.\" }", &[]).unwrap();
+    let zero = super::body("rollout { format-penalty 0 }", &[]).unwrap();
+    assert_eq!(super::body("rollout { format-penalty -0.0 }", &[]).unwrap().canon, zero.canon);
+    let file = super::body("rollout { system (file)\"prompts/rules.txt\" }", &[]).unwrap();
+    let inline = super::body("rollout { system \"Push the boxes.\" }", &[]).unwrap();
     assert_eq!(file.key, inline.key);
-    assert_ne!(file.key, body("rollout { system \"Push the boxes!\" }", &[]).unwrap().key);
+    assert_ne!(file.key, super::body("rollout { system \"Push the boxes!\" }", &[]).unwrap().key);
 }
 
 #[test]
@@ -61,84 +64,145 @@ fn a_newer_component_makes_another_run() {
     }
 }
 
-/// Another value of the same kind.
-fn other(value: &Value, kind: &Kind) -> Option<Value> {
-    Some(match value {
-        Value::Bool(value) => Value::Bool(!value),
-        Value::Int(value) => Value::Int(value + 1),
-        Value::Float(value) => Value::Float(value + 0.5),
-        Value::Text(text) => Value::Text(match kind {
-            Kind::Choice(names) => (*names.iter().find(|name| **name != text)?).to_owned(),
-            _ => format!("{text}x"),
-        }),
-        Value::Input { text, path } => Value::Input { text: format!("{text}x"), path: path.clone() },
-        Value::Folder { path, .. } => Value::Folder { path: path.clone(), digest: "00".to_owned() },
-        Value::List(_) | Value::Unset | Value::Section(_) | Value::Variant { .. } => return None,
-    })
+/// A tree of that kind: first members, one item, nothing left out.
+fn plain(kind: &'static Kind) -> Tree {
+    let form = match kind {
+        Kind::Bool => Form::Scalar(Value::Bool(false)),
+        Kind::Int { .. } => Form::Scalar(Value::Int(7)),
+        Kind::Float => Form::Scalar(Value::Float(0.25)),
+        Kind::Text => Form::Scalar(Value::Text("x".to_owned())),
+        Kind::Input => Form::Scalar(Value::Input { text: "x".to_owned(), path: None }),
+        Kind::Folder => Form::Scalar(Value::Folder { path: "x".to_owned(), digest: "0".to_owned() }),
+        Kind::Choice(names) => Form::Scalar(Value::Text(names[0].to_owned())),
+        Kind::List(item) => Form::List(vec![plain(item)]),
+        Kind::Optional(inner) => return plain(inner),
+        Kind::Section(fields) => Form::Section(body(&[fields], None)),
+        Kind::Variant { alternatives, common, .. } => {
+            Form::Variant { name: alternatives[0].name, fields: body(&[alternatives[0].fields, common], None) }
+        }
+    };
+    Tree { form, place: None }
 }
 
-/// The tree with one thing changed, for each thing: its path, whether it is local, and the changed tree.
-fn changes(tree: &Body) -> Vec<(String, bool, Body)> {
-    let mut found = Vec::new();
-    for spot in spots(FIELDS, tree) {
-        let kind = match spot.kind {
-            Kind::Optional(inner) => inner,
-            kind => kind,
-        };
-        let forms: Vec<Form> = match (&spot.tree.unwrap().form, kind) {
-            (Form::Scalar(value), _) => other(value, kind).map(Form::Scalar).into_iter().collect(),
-            (Form::Unset, Kind::Int { .. }) => vec![Form::Scalar(Value::Int(5))],
-            (Form::Unset, Kind::Float) => vec![Form::Scalar(Value::Float(0.5))],
-            (Form::Unset, Kind::Bool) => vec![Form::Scalar(Value::Bool(false))],
-            (Form::Unset, Kind::Text) => vec![Form::Scalar(Value::Text(String::new()))],
-            (Form::Unset, Kind::Input) => vec![Form::Scalar(Value::Input { text: String::new(), path: None })],
-            (Form::Variant { name, .. }, Kind::Variant { alternatives, .. }) => {
-                let others = alternatives.iter().filter(|member| member.name != *name);
-                others.map(|member| Form::Variant { name: member.name, fields: Body::new() }).collect()
-            }
-            (Form::List(items), _) if !items.is_empty() => {
-                let longer = items.iter().chain(items.last()).cloned().collect();
-                vec![Form::List(longer), Form::List(items[1..].to_vec())]
-            }
-            (Form::List(_) | Form::Section(_), _) => Vec::new(),
-            (form, kind) => panic!("no other value for {} {form:?} {kind:?}", spot.path),
-        };
-        for form in forms {
-            let mut changed = tree.clone();
-            put(&mut changed, &spot.steps, |_| Tree { form, place: None });
-            found.push((spot.path.clone(), spot.local, changed));
-        }
-    }
-    found
-}
-
-/// Runs that together choose every member of every variant that needs no file.
-fn runs() -> Vec<Resolved> {
-    let mut all: Vec<Resolved> =
-        ["sokoban", "frozen-lake", "bandit"].map(|name| experiment::resolve(name, &[], root()).unwrap()).into();
-    for spot in spots(FIELDS, &sokoban(&["filter=top-p"]).tree) {
-        if let Kind::Variant { alternatives, .. } = spot.kind {
-            for member in *alternatives {
-                let choice = format!("{}={}", spot.short, member.name);
-                all.extend(experiment::resolve("sokoban", &strings(&[&choice]), root()));
-            }
-        }
-    }
-    all.push(body("model \"pretrained\" { path (dir)\"prompts/rules.txt\" }", &[]).unwrap());
+/// A body of those fields, of which one may be given.
+fn body(fields: &[&'static [Field]], given: Option<(&'static str, Tree)>) -> Body {
+    let mut all: Body = fields.iter().copied().flatten().map(|field| (field.name, plain(field.kind))).collect();
+    all.extend(given);
     all
+}
+
+/// Trees of the kind that differ from the plain one in one thing, other than a field of a field.
+fn others(kind: &'static Kind) -> Vec<Tree> {
+    let forms: Vec<Form> = match kind {
+        Kind::Bool => vec![Form::Scalar(Value::Bool(true))],
+        Kind::Int { .. } => [6, 8, 1 << 53, (1 << 53) + 1].map(|value| Form::Scalar(Value::Int(value))).into(),
+        Kind::Float => vec![Form::Scalar(Value::Float(0.25000000000000006))],
+        Kind::Text => vec![Form::Scalar(Value::Text(" x".to_owned()))],
+        Kind::Input => vec![Form::Scalar(Value::Input { text: "x\n".to_owned(), path: None })],
+        Kind::Folder => vec![Form::Scalar(Value::Folder { path: "x".to_owned(), digest: "1".to_owned() })],
+        Kind::Choice(names) => names[1..].iter().map(|name| Form::Scalar(Value::Text((*name).to_owned()))).collect(),
+        Kind::List(item) => vec![Form::List(Vec::new()), Form::List(vec![plain(item), plain(item)])],
+        Kind::Optional(inner) => {
+            return others(inner).into_iter().chain([Tree { form: Form::Unset, place: None }]).collect();
+        }
+        Kind::Section(_) => Vec::new(),
+        Kind::Variant { alternatives, common, .. } => alternatives[1..]
+            .iter()
+            .map(|member| Form::Variant { name: member.name, fields: body(&[member.fields, common], None) })
+            .collect(),
+    };
+    forms.into_iter().map(|form| Tree { form, place: None }).collect()
+}
+
+/// Holds that each change at `path` and below changes the canonical text, unless it is local; `whole` makes the tree.
+fn differ(path: &str, local: bool, kind: &'static Kind, whole: &dyn Fn(Tree) -> Body, seen: &mut BTreeSet<String>) {
+    seen.insert(path.to_owned());
+    let canon = |tree: Tree| canonical(FIELDS, &whole(tree), COMPONENTS);
+    let mut texts = BTreeSet::from([canon(plain(kind))]);
+    let others = others(kind);
+    let count = others.len();
+    texts.extend(others.into_iter().map(canon));
+    assert_eq!(texts.len(), if local { 1 } else { count + 1 }, "{path}");
+    let mut fields = |own: &'static [Field], common: &'static [Field], make: &dyn Fn(Body) -> Form| {
+        for field in own.iter().chain(common) {
+            let whole =
+                |tree: Tree| whole(Tree { form: make(body(&[own, common], Some((field.name, tree)))), place: None });
+            differ(&format!("{path}.{}", field.name), local || field.local, field.kind, &whole, seen);
+        }
+    };
+    match kind {
+        Kind::Section(own) => fields(own, &[], &Form::Section),
+        Kind::Variant { alternatives, common, .. } => {
+            for member in *alternatives {
+                fields(member.fields, common, &|fields| Form::Variant { name: member.name, fields });
+            }
+        }
+        Kind::Optional(inner) if matches!(inner, Kind::Section(_) | Kind::Variant { .. }) => {
+            differ(path, local, inner, whole, seen)
+        }
+        Kind::List(item) => {
+            differ(path, local, item, &|tree| whole(Tree { form: Form::List(vec![tree]), place: None }), seen)
+        }
+        _ => {}
+    }
 }
 
 #[test]
 fn every_value_but_the_local_ones_is_in_the_key() {
-    let mut seen = 0;
-    for run in runs() {
-        for (path, local, changed) in changes(&run.tree) {
-            let canon = canonical(FIELDS, &changed, COMPONENTS);
-            assert_eq!(canon == run.canon, local, "{path}");
-            seen += usize::from(!local);
-        }
+    let mut seen = BTreeSet::new();
+    for field in FIELDS {
+        let whole = |tree: Tree| body(&[FIELDS], Some((field.name, tree)));
+        differ(field.name, field.local, field.kind, &whole, &mut seen);
     }
-    assert!(seen > 300, "{seen}");
+    let all: BTreeSet<String> = fields(FIELDS).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(seen, all, "every field of the schema was changed");
+}
+
+/// The same nodes in another order, with remarks between them: repeated ones keep theirs.
+fn shuffled(nodes: &[KdlNode], draws: &mut Stream) -> Vec<String> {
+    let mut names: Vec<&str> = Vec::new();
+    nodes.iter().map(|node| node.name().value()).for_each(|name| {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    });
+    draws.shuffle(&mut names);
+    let text = |node: &KdlNode| {
+        let mut own = node.clone();
+        let inner = own.children_mut().take().map(|block| shuffled(block.nodes(), draws).join("\n"));
+        own.clear_format();
+        let head = own.to_string();
+        inner.map_or(head.clone(), |inner| format!("{} {{ // why\n{inner}\n}}", head.trim_end()))
+    };
+    let ordered = names.iter().flat_map(|name| nodes.iter().filter(move |node| node.name().value() == *name));
+    ordered.map(text).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn layouts_and_orders_do_not_matter(seed in any::<u64>(), parts in 1_usize..5) {
+        let run = sokoban(&["top_p=0.9", "stop=rule,spread-collapse", "stop.0.when=update.kl", "stop.0.above=3"]);
+        let text = show::kdl(FIELDS, &run.tree, 0);
+        let document: KdlDocument = text.parse().unwrap();
+        let mut draws = Stream::new("test", seed, &[]);
+        let nodes = shuffled(document.nodes(), &mut draws);
+        // A list stands in one document.
+        let mut files = vec![String::new(); parts];
+        for node in nodes {
+            let name = node.split_whitespace().next().unwrap().len();
+            files[name % parts].push_str(&format!("/* a remark */ {node}\n"));
+        }
+        let paths: Vec<String> = (0..parts).map(|part| format!("configs/part{part}.kdl")).collect();
+        let uses: String = (0..parts).map(|part| format!("    use \"part{part}\"\n")).collect();
+        let test = format!("experiment \"sokoban\" {{\n    extends \"base\"\n{uses}}}\n");
+        let mut all: Vec<(&str, &str)> = vec![("experiments/test.kdl", &test)];
+        all.extend(paths.iter().map(String::as_str).zip(files.iter().map(String::as_str)));
+        let again = experiment::resolve_with("test", &[], &Files::with(&all));
+        let again = again.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!((again.canon, again.key), (run.canon, run.key));
+    }
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! No input panics.
 
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
-use starpo::experiment;
+use starpo::config::{Field, Kind, fields};
+use starpo::experiment::{self, FIELDS};
 
 use super::{Files, body};
 
@@ -68,22 +71,119 @@ fn tokens() -> impl Strategy<Value = String> {
     prop::collection::vec(token(), 0..40).prop_map(|tokens| tokens.join(" "))
 }
 
+/// A node or an override of a value that there is, with a fitting value or another.
+fn fitting() -> impl Strategy<Value = (String, String)> {
+    let all: Vec<(String, &'static Field)> = fields(FIELDS);
+    let value = |field: &'static Field| {
+        let names = choices(field.kind);
+        let number =
+            field.range.map_or("3".to_owned(), |(low, high)| if low >= 0.0 { high.min(2.0) } else { low }.to_string());
+        prop_oneof![
+            6 => match names.as_slice() {
+                [] => Just(number).boxed(),
+                _ => prop::sample::select(names).prop_map(str::to_owned).boxed(),
+            },
+            1 => token().boxed(),
+            1 => prop::num::f64::ANY.prop_map(|value| value.to_string()).boxed(),
+        ]
+    };
+    prop::sample::select(all).prop_flat_map(move |(path, field)| (Just(path), value(field)))
+}
+
+fn choices(kind: &'static Kind) -> Vec<&'static str> {
+    match kind {
+        Kind::Bool => vec!["true", "false"],
+        Kind::Choice(names) => names.to_vec(),
+        Kind::Variant { alternatives, .. } => alternatives.iter().map(|member| member.name).collect(),
+        Kind::Optional(inner) | Kind::List(inner) => choices(inner),
+        _ => Vec::new(),
+    }
+}
+
+/// The nodes around a value: `rollout { groups 3 }` for `rollout.groups`.
+fn nodes((path, value): &(String, String)) -> String {
+    let literal = match value.parse::<f64>() {
+        Ok(number) if number.is_finite() => value.clone(),
+        _ if value == "true" || value == "false" => format!("#{value}"),
+        _ => format!("{value:?}"),
+    };
+    let (open, close) = path.split('.').fold((String::new(), 0), |(text, depth), part| {
+        (if depth == 0 { part.to_owned() } else { format!("{text} {{ {part}") }, depth + 1)
+    });
+    format!("{open} {literal}{}", " }".repeat(close - 1))
+}
+
+fn argument() -> impl Strategy<Value = String> {
+    let odd = vec!["@over.kdl", "@no.kdl", "@", "~x", "+a=1", "top_p=0.9", "stop=rule,rule", "task="];
+    let signs = prop::sample::select(vec!["=", "=", "=", "+="]);
+    prop_oneof![
+        6 => (fitting(), signs).prop_map(|((path, value), sign)| format!("{path}{sign}{value}")),
+        2 => (token(), token()).prop_map(|(key, value)| format!("{key}={value}")),
+        1 => prop::sample::select(odd).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ]
+}
+
+/// As [`told`], within a second: of several tries, since a machine may have other things to do.
+fn sound(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
+    let (slow, mut took) = (Duration::from_secs(1), Duration::MAX);
+    for _ in 0..5 {
+        let begun = Instant::now();
+        told(text, overrides)?;
+        took = took.min(begun.elapsed());
+        if took < slow {
+            break;
+        }
+    }
+    prop_assert!(took < slow, "it took {took:?}");
+    Ok(())
+}
+
+/// Whatever is given, it is a run that its lock makes again, or mistakes that all have places.
+fn told(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
+    let test = format!("experiment \"test\" {{\n    extends \"base\"\n    task \"bandit\"\n{text}\n}}\n");
+    let files = Files::with(&[("experiments/test.kdl", &test), ("over.kdl", "train { steps 7 }\nfilter \"top-p\"\n")]);
+    match experiment::resolve_with("test", overrides, &files) {
+        Ok(run) => {
+            let again = experiment::from_lock(&run.lock()).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!((again.key, again.canon), (run.key, run.canon));
+        }
+        Err(errors) => {
+            prop_assert!(errors.iter().all(|error| error.place().is_some()), "{errors}");
+            prop_assert!(!errors.render(false).is_empty() && errors.json().is_array());
+        }
+    }
+    Ok(())
+}
+
+/// More of them by `STARPO_FUZZ=1000000 cargo test --test it whatever_is_given`.
+fn cases() -> u32 {
+    std::env::var("STARPO_FUZZ").ok().and_then(|count| count.parse().ok()).unwrap_or(300)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_given(
+        fitting in prop::collection::vec(fitting(), 0..4),
+        tokens in prop_oneof![3 => Just(String::new()), 1 => tokens()],
+        overrides in prop::collection::vec(argument(), 0..4),
+    ) {
+        let text: String = fitting.iter().map(|one| nodes(one) + "\n").chain([tokens]).collect();
+        sound(&text, &overrides)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut files = Files::with(&[]);
         files.0.insert("experiments/test.kdl".to_owned(), bytes);
         if let Err(errors) = experiment::resolve_with("test", &[], &files) {
-            prop_assert!(!errors.render(false).is_empty() && errors.json().is_array());
-        }
-    }
-
-    #[test]
-    fn random_documents(text in tokens()) {
-        if let Err(errors) = body(&text, &[]) {
-            prop_assert!(!errors.render(true).is_empty());
+            prop_assert!(!errors.render(true).is_empty() && errors.iter().all(|error| error.place().is_some()));
         }
     }
 
@@ -103,16 +203,6 @@ proptest! {
         let again = experiment::from_lock(&run.lock()).unwrap();
         prop_assert_eq!((again.config, again.canon, again.overrides), (run.config, run.canon, run.overrides));
     }
-
-    #[test]
-    fn random_overrides(arguments in prop::collection::vec((token(), token()), 0..5)) {
-        let arguments: Vec<String> = arguments.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        match body("", &arguments) {
-            Ok(run) => prop_assert_eq!(experiment::from_lock(&run.lock()).unwrap().canon, run.canon),
-            Err(errors) => prop_assert!(!errors.render(false).is_empty()),
-        }
-    }
 }
 
 #[test]
@@ -125,6 +215,26 @@ fn long_nonsense() {
                 assert!(!errors.render(false).is_empty());
             }
         }
+    }
+}
+
+/// Thousands of mistakes, references or values are answered as fast as one.
+#[test]
+fn much_of_everything() {
+    let many = |piece: &dyn Fn(usize) -> String, count: usize| (0..count).map(piece).collect::<String>();
+    let texts = [
+        many(&|n| format!("unknown{n} 1\n"), 4000),
+        many(&|n| format!("alias \"a{n}\" \"filter.valu{n}\"\n"), 3000),
+        many(&|n| format!("eval {{ task \"sokoban\" {{ boxes (ref)task.{n}.boxes }} }}\n"), 1500),
+        many(&|n| format!("task \"sokoban\" {{ boxes (ref)task.{}.boxes }}\n", n + 2), 1500),
+        format!("gradients {{ buckets \"edges\" {{ edges {} }} }}", "1.0 ".repeat(9000)),
+        many(&|n| format!("stop \"rule\" {{ when \"a{n}\"; above 1.0 }}\n"), 2000),
+    ];
+    for text in texts {
+        let begun = Instant::now();
+        let shown = body(&text, &[]).map_or_else(|errors| errors.render(false), |run| run.show());
+        let took = begun.elapsed();
+        assert!(!shown.is_empty() && took < Duration::from_secs(5), "{took:?} for {}", &text[..60]);
     }
 }
 

@@ -1,0 +1,2 @@
+# Completion of starpo for fish.
+complete -c starpo -a '(set -l words (commandline -opc); $words[1] complete -- $words[2..] (commandline -ct) 2>/dev/null)'
