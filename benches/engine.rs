@@ -16,7 +16,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use starpo::policy::{
-    self, Cotangent, Family, Learner, Optimizer, Policy, Request, Row, Sampling, Session, Shape, Transformer, Weights,
+    self, Cotangent, Family, Learner, ModelFolder, Optimizer, Policy, Request, Row, Sampling, Session, Shape,
+    Transformer, Weights,
 };
 use starpo::rng::Stream;
 
@@ -241,7 +242,7 @@ fn measure(work: &Work, python: Option<&str>) {
     let folder = std::env::temp_dir().join(format!("starpo-bench-{}", std::process::id()));
     let weights = Weights::random(work.shape.clone(), 0.02, 1).expect("the sizes fit");
     let mut peer = python.map(|python| {
-        policy::write_folder(&folder, &weights, "{}").expect("a temporary folder");
+        ModelFolder::new(weights.clone(), "{}".to_owned()).write(&folder).expect("a temporary folder");
         let peer = Peer::start(python, &folder, work);
         std::fs::remove_dir_all(&folder).expect("it is there");
         peer
