@@ -242,8 +242,7 @@ fn measure(work: &Work, python: Option<&str>) {
     let folder = std::env::temp_dir().join(format!("starpo-bench-{}", std::process::id()));
     let weights = Weights::random(work.shape.clone(), 0.02, 1).expect("the sizes fit");
     let mut peer = python.map(|python| {
-        let model = ModelFolder::new(weights.clone(), "{}".to_owned());
-        model.write(&folder).expect("a temporary folder");
+        ModelFolder::new(weights.clone(), "{}".to_owned()).write(&folder).expect("a temporary folder");
         let peer = Peer::start(python, &folder, work);
         std::fs::remove_dir_all(&folder).expect("it is there");
         peer

@@ -136,7 +136,15 @@ fn libraries_stay_in_their_folders() {
         // How long the run is, steps learn from their horizon alone: a longer run goes on from a shorter one.
         (
             "train.steps",
-            &["src/train.rs", "src/record/prolong.rs", "src/cli/", "src/experiment/", "tests/", "benches/"],
+            &[
+                "src/train.rs",
+                "src/record/prolong.rs",
+                "src/report/",
+                "src/cli/",
+                "src/experiment/",
+                "tests/",
+                "benches/",
+            ],
         ),
         ("burn::", &["src/policy.rs", "src/policy/", "benches/"]),
         ("cubecl::", &["src/policy/", "kernels/"]),
