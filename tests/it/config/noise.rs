@@ -125,6 +125,7 @@ fn argument() -> impl Strategy<Value = String> {
 }
 
 /// As [`told`], within a second: of several tries, since a machine may have other things to do.
+#[expect(clippy::disallowed_methods, reason = "it is about time")]
 fn sound(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
     let (slow, mut took) = (Duration::from_secs(1), Duration::MAX);
     for _ in 0..5 {
@@ -220,6 +221,7 @@ fn long_nonsense() {
 
 /// Thousands of mistakes, references or values are answered as fast as one.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "it is about time")]
 fn much_of_everything() {
     let many = |piece: &dyn Fn(usize) -> String, count: usize| (0..count).map(piece).collect::<String>();
     let texts = [

@@ -125,6 +125,7 @@ noise \"a\" shift=1";
     shows("sweep-axis-and-case", &format!("{HEAD}grid {{ seed 1 2 }}\ncase \"a\" {{ seed 3 }}"), &[]);
     shows("sweep-no-axis", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ sede 1 }}"), &[]);
     shows("sweep-metric", &format!("{HEAD}report \"eval.success\" \"evla.success\""), &[]);
+    shows("sweep-command", "experiment \"test\"", &["seed=1,2", "@mine.kdl", "stop+=rule"]);
     shows("sweep-excluded", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ seed 1 2 }}"), &[]);
 }
 
