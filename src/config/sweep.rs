@@ -219,15 +219,31 @@ impl<'r> Sweep<'r> {
             };
             let mut made = product(empty, &axes, wrong);
             for exclude in excludes.iter().filter(|exclude| exclude.covers(&case.name)) {
-                let paths: Vec<String> = exclude.axes.iter().map(|axis| self.path(&axis.key, &spots)).collect();
-                made.retain(|cell| !exclude.matches(cell, &paths));
+                let mut told = Vec::new();
+                let values: Vec<Values> = exclude
+                    .axes
+                    .iter()
+                    .map(|axis| self.values(self.path(&axis.key, &spots), axis, &spots, &mut told))
+                    .collect();
+                // What is wrong with an exclude is told once, by the first case that it covers.
+                let first = self.cases.iter().position(|case| exclude.covers(&case.name)) == Some(index);
+                wrong.extend(told.into_iter().filter(|_| first));
+                made.retain(|cell| !excluded(cell, &values));
                 let crosses = |path: &String| axes.iter().any(|axis| axis.path == *path);
-                let known = exclude.axes.iter().zip(&paths).filter(|(_, path)| crosses(path));
+                let known = exclude.axes.iter().zip(&values).filter(|(_, values)| crosses(&values.path));
                 met.extend(known.map(|(axis, _)| &axis.key_place));
             }
             if let Some(noise) = noise.filter(|_| self.baseline.as_ref() == Some(&case.name)) {
                 let seed = laid.body.get(SEED).map(Tree::value);
-                repeated.extend(made.iter().filter_map(|cell| again(cell, noise, seed.as_ref(), wrong)));
+                let again: Vec<Cell> =
+                    made.iter().filter_map(|cell| again(cell, noise, seed.as_ref(), wrong)).collect();
+                let seeded = |own: &&Cell| own.axes.iter().any(|(path, _)| path == SEED);
+                let same = |own: &Cell| again.iter().any(|cell| own.axes.iter().all(|axis| cell.axes.contains(axis)));
+                if made.iter().filter(seeded).any(same) {
+                    let message = format!("a shift of {} moves seeds to others of the baseline", noise.shift);
+                    wrong.push(error::sweep(&noise.place, &message, "take a larger one"));
+                }
+                repeated.extend(again);
             }
             cells.append(&mut made);
         }
@@ -261,14 +277,19 @@ impl<'r> Sweep<'r> {
                 wrong.push(error::sweep(&axis.key_place, &message, "an axis").at(place, "given here"));
                 continue;
             }
-            let kinds: Vec<&'static Kind> = match here.as_slice() {
-                [] => self.kinds(&path),
-                here => here.iter().map(|spot| spot.kind).collect(),
-            };
-            let kind = kinds.iter().find(|kind| !axis::splits(kind)).or(kinds.first());
-            found.push(axis.values(path, kind.copied(), wrong));
+            found.push(self.values(path, axis, spots, wrong));
         }
         found
+    }
+
+    /// The values of an axis that is at `path`, as the field there reads them.
+    fn values(&self, path: String, axis: &Axis, spots: &[Spot<'_>], wrong: &mut Vec<Diagnostic>) -> Values {
+        let kinds: Vec<&'static Kind> = match named(spots, &path).as_slice() {
+            [] => self.kinds(&path),
+            here => here.iter().map(|spot| spot.kind).collect(),
+        };
+        let kind = kinds.iter().find(|kind| !axis::splits(kind)).or(kinds.first());
+        axis.values(path, kind.copied(), wrong)
     }
 
     /// The whole path of a key, where there is no doubt about it: among the values that there are, or among all.
@@ -384,14 +405,14 @@ impl Exclude {
             |outer: &str| case.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
         self.case.as_ref().is_none_or(|(outer, _)| within(outer))
     }
+}
 
-    /// Whether a cell of a case that it covers has all of its values, which are at these paths.
-    fn matches(&self, cell: &Cell, paths: &[String]) -> bool {
-        self.axes.iter().zip(paths).all(|(axis, path)| {
-            let value = cell.axes.iter().find(|(known, _)| known == path).map(|(_, text)| text);
-            value.is_some_and(|value| axis.texts.iter().any(|(text, _)| equal(text, value)))
-        })
-    }
+/// Whether a cell has all of these values, or of each path one.
+fn excluded(cell: &Cell, values: &[Values]) -> bool {
+    values.iter().all(|Values { path, texts, .. }| {
+        let value = cell.axes.iter().find(|(known, _)| known == path).map(|(_, text)| text);
+        value.is_some_and(|value| texts.iter().any(|(text, _)| equal(text, value)))
+    })
 }
 
 /// Whether two texts say one value: `1e-6` is `0.000001`.

@@ -69,7 +69,8 @@ pub struct Paired {
 }
 
 impl Comparison {
-    /// Compares cells of equal case and axes with those of the case `baseline` and equal axes.
+    /// Compares cells of equal case and axes with those of the case `baseline` that have the same values on the axes
+    /// that it has. Of cells that are one run, an arm has one.
     #[must_use]
     pub fn new(
         cells: &[CellResult],
@@ -83,6 +84,7 @@ impl Comparison {
             let name = name(cell);
             let done = usize::from(cell.state == State::Done);
             match arms.iter_mut().find(|arm| arm.name == name) {
+                Some(arm) if arm.cells.iter().any(|known| cells[*known].run == cell.run) => {}
                 Some(arm) => {
                     arm.cells.push(number);
                     arm.done += done;
@@ -99,7 +101,8 @@ impl Comparison {
         }
         let mut measured = Vec::new();
         for arm in &arms {
-            let same = |other: &&Arm| other.is_baseline && cells[other.cells[0]].axes == cells[arm.cells[0]].axes;
+            let axes = |arm: &Arm| &cells[arm.cells[0]].axes;
+            let same = |base: &&Arm| base.is_baseline && axes(base).iter().all(|axis| axes(arm).contains(axis));
             let base = arms.iter().find(same).filter(|_| !arm.is_baseline);
             let measure = |metric: &String| Measured::of(cells, metric, arm, base, effect);
             measured.push(metrics.iter().map(measure).collect());
@@ -118,20 +121,20 @@ fn name(cell: &CellResult) -> String {
 
 impl Measured {
     fn of(cells: &[CellResult], metric: &str, arm: &Arm, baseline: Option<&Arm>, effect: f64) -> Self {
-        let done = |arm: &Arm| -> Vec<&CellResult> {
-            arm.cells.iter().map(|number| &cells[*number]).filter(|cell| cell.state == State::Done).collect()
-        };
-        let own = done(arm);
-        let values: Vec<f64> = own.iter().filter_map(|cell| cell.value(metric)).collect();
+        let all = |arm: &Arm| arm.cells.iter().map(|number| &cells[*number]).collect::<Vec<_>>();
+        let done = |cell: &CellResult| cell.state == State::Done;
+        let own = all(arm);
+        let values: Vec<f64> = own.iter().filter(|cell| done(cell)).filter_map(|cell| cell.value(metric)).collect();
         let paired = baseline.and_then(|baseline| {
-            let base = done(baseline);
-            let pairs: Vec<(&CellResult, &CellResult)> = match arm.is_noise {
+            let base = all(baseline);
+            let mut pairs: Vec<(&CellResult, &CellResult)> = match arm.is_noise {
                 true => own.iter().copied().zip(base).collect(),
                 false => own
                     .iter()
                     .filter_map(|cell| Some((*cell, *base.iter().find(|base| base.seed == cell.seed)?)))
                     .collect(),
             };
+            pairs.retain(|(own, base)| done(own) && done(base));
             Paired::of(&pairs, metric, effect)
         });
         Self {

@@ -167,26 +167,28 @@ fn what_fails_is_tried_again_and_then_told() {
     assert!(text(&unknown.stderr).contains("sweeps/tiny"), "{}", text(&unknown.stderr));
 }
 
+/// A finished run that solved these of two tasks.
+fn cell(case: &str, seed: u64, solved: [f64; 2]) -> CellResult {
+    let tasks = solved.iter().enumerate().map(|(group, value)| ((group, "x".to_owned(), group as u64), *value));
+    let mean = (solved[0] + solved[1]) / 2.0;
+    CellResult {
+        case: case.to_owned(),
+        axes: Vec::new(),
+        seed,
+        run: format!("{case}-{seed}"),
+        path: "x".into(),
+        state: State::Done,
+        digest: None,
+        metrics: vec![serde_json::json!({"eval": {"success": mean, "turns": 2.0 * seed as f64}})],
+        tasks: [("eval.success".to_owned(), tasks.collect())].into(),
+    }
+}
+
 /// Worked by hand. Seeds 1, 2, 3; tasks a, b. Baseline solves (1, 0), (0, 0), (1, 0); the other (1, 1), (0, 1), (1, 0).
 /// By seed the differences are 0.5, 0.5, 0: mean 1/3, deviation √(1/12), error 1/6. By task, averaged over seeds: a 0,
 /// b 2/3: deviation √2/3, error 1/3. Means are 1/3 and 2/3; deviation of the baseline √(1/12).
 #[test]
 fn differences_are_paired_by_seed_and_by_task() {
-    let cell = |case: &str, seed: u64, solved: [f64; 2]| {
-        let tasks = solved.iter().enumerate().map(|(group, value)| ((group, "x".to_owned(), group as u64), *value));
-        let mean = (solved[0] + solved[1]) / 2.0;
-        CellResult {
-            case: case.to_owned(),
-            axes: Vec::new(),
-            seed,
-            run: format!("{case}-{seed}"),
-            path: "x".into(),
-            state: State::Done,
-            digest: None,
-            metrics: vec![serde_json::json!({"eval": {"success": mean, "turns": 2.0 * seed as f64}})],
-            tasks: [("eval.success".to_owned(), tasks.collect())].into(),
-        }
-    };
     let mut cells = vec![cell("base", 1, [1.0, 0.0]), cell("base", 2, [0.0, 0.0]), cell("base", 3, [1.0, 0.0])];
     // In another order: seeds pair, not places.
     cells.extend([cell("other", 3, [1.0, 0.0]), cell("other", 1, [1.0, 1.0]), cell("other", 2, [0.0, 1.0])]);
@@ -211,4 +213,22 @@ fn differences_are_paired_by_seed_and_by_task() {
     assert!(again.is_noise && noise.differences == [0.5, 0.0], "{noise:?}");
     let turns = other.measured[1].paired.as_ref().unwrap();
     assert_eq!((turns.mean, turns.error, turns.tasks), (0.0, Some(0.0), None));
+}
+
+/// A run counts once in an arm; noise pairs by place, whatever is done; a baseline without an axis is that of all
+/// values of the axis.
+#[test]
+fn arms_count_runs_and_pair_what_belongs_together() {
+    let [solved, half, failed] = [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]];
+    let undone = CellResult { state: State::Interrupted, ..cell("base", 2, failed) };
+    let mut cells = vec![cell("base", 1, solved), undone, cell("base", 3, failed), cell("base", 3, failed)];
+    cells.extend([cell("again", 11, half), cell("again", 12, solved), cell("again", 13, solved)]);
+    let axes = vec![("filter.value".to_owned(), "0.5".to_owned())];
+    cells.push(CellResult { axes, ..cell("low", 1, half) });
+    let Comparison { arms, .. } =
+        Comparison::new(&cells, vec!["eval.success".to_owned()], Some("base"), Some("again"), 0.5);
+    let [base, again, low] = &arms[..] else { panic!("{arms:?}") };
+    assert_eq!((base.done, base.measured[0].values.as_slice()), (2, &[1.0, 0.0][..]));
+    assert_eq!(again.measured[0].paired.as_ref().unwrap().differences, [-0.5, 1.0]);
+    assert_eq!(low.measured[0].paired.as_ref().unwrap().differences, [-0.5]);
 }

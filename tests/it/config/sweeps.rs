@@ -84,6 +84,12 @@ noise \"again\" shift=100";
 }
 
 #[test]
+fn excludes_are_read_as_axes_are() {
+    let (cells, _) = file("grid { seed \"1..=5\" }\nexclude { seed \"2..=3\" 5 }", &[]);
+    assert_eq!(cells, ["||1", "||4"]);
+}
+
+#[test]
 fn equal_cells_are_one_run_and_origins_are_kept() {
     let same = "case \"a\" { filter \"none\" }\ncase \"b\" { rollout { groups 8 } }";
     let (cells, locks) = file(same, &["seed=5"]);
@@ -122,6 +128,8 @@ report 3";
     let parts = "experiment \"test\"\ncase \"a\" {}\ncase \"b\" {}\nbaseline \"c\"\nexclude { case \"d\" }
 noise \"a\" shift=1";
     shows("sweep-parts", parts, &[]);
+    let noise = "grid { seed 1 2 }\ncase \"a\" {}\nbaseline \"a\"\nnoise \"b\" shift=1";
+    shows("sweep-noise", &format!("{HEAD}{noise}"), &[]);
     shows("sweep-axis-and-case", &format!("{HEAD}grid {{ seed 1 2 }}\ncase \"a\" {{ seed 3 }}"), &[]);
     shows("sweep-no-axis", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ sede 1 }}"), &[]);
     shows("sweep-metric", &format!("{HEAD}report \"eval.success\" \"evla.success\""), &[]);
