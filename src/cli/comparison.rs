@@ -22,8 +22,11 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// That there can be such metrics.
+    /// That there can be such metrics, and such an effect.
     pub(super) fn check(&self) -> Result<(), CliError> {
+        if !(self.effect.is_finite() && self.effect > 0.0) {
+            return Err(CliError::usage(&format!("--effect {} is no difference", self.effect), "a number above 0"));
+        }
         match self.metric.iter().find_map(|metric| stop::no_metric(metric)) {
             Some((message, help)) => Err(CliError::Usage { message, help: Some(help) }),
             None => Ok(()),
