@@ -171,7 +171,7 @@ pub(super) fn checkpoint_file(disk: &Disk, run: &Path, name: &str) -> Result<Vec
 }
 
 /// That a folder is still what the run's key was made from.
-fn unchanged(folder: &Folder) -> Result<(), CliError> {
+pub(super) fn unchanged(folder: &Folder) -> Result<(), CliError> {
     let path = folder.path.display().to_string();
     let here = Outside::new(Path::new("."));
     let found = content(&here, &path).map_err(|error| CliError::Input(format!("{path}: {error}")))?;

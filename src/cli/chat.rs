@@ -28,10 +28,10 @@ pub(super) struct Chat {
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
     /// Divides the logits; 0 takes the most probable token
-    #[arg(long, default_value_t = 0.7)]
+    #[arg(long, default_value_t = 0.7, value_parser = |text: &str| within(text, 0.0, 100.0))]
     temperature: f64,
     /// Only the most probable tokens that reach this mass
-    #[arg(long, default_value_t = 0.95)]
+    #[arg(long, default_value_t = 0.95, value_parser = |text: &str| within(text, 0.0, 1.0))]
     top_p: f64,
     /// Tokens of a response at most
     #[arg(long, default_value_t = 512, value_name = "N")]
@@ -39,6 +39,12 @@ pub(super) struct Chat {
     /// Moves the draws
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+/// A number of a range, ends included, which `rollout.sampling` has too.
+fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("it is no number between {least} and {most}"))
 }
 
 impl Chat {

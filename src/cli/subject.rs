@@ -42,12 +42,21 @@ impl Subject {
         checkpoint_file(&Disk::default(), run.path(), policy::ADAPTER)
     }
 
+    /// The weights before reinforcement learning: a run's warm start is beside it.
+    pub(super) fn start(&self, agent: &Agent, common: &Common) -> Result<Weights, CliError> {
+        let mut common = common.clone();
+        if let Some(beside) = self.run.as_ref().and_then(|run| run.path().parent()) {
+            common.runs_dir = beside.to_owned();
+        }
+        warm_start(&Disk::default(), &self.resolved, agent, &common)
+    }
+
     /// A run's newest weights, or an experiment's after its warm start.
     pub(super) fn weights(&self, agent: &Agent, common: &Common) -> Result<Weights, CliError> {
         let disk = Disk::default();
         match &self.run {
             Some(run) => agent.checkpoint(&disk, run.path()),
-            None => warm_start(&disk, &self.resolved, agent, common),
+            None => self.start(agent, common),
         }
     }
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::agent::Agent;
+use super::agent::{Agent, unchanged};
+use super::outside::is_run;
 use super::subject::Subject;
 use super::{CliError, Common, say};
-use crate::experiment::{AdapterConfig, ModelConfig};
+use crate::config::Folder;
+use crate::experiment::{AdapterConfig, ModelConfig, ResolvedConfig, WarmStartConfig};
 use crate::policy;
 
 /// A run or an experiment, and where to.
@@ -19,7 +21,8 @@ pub(super) struct Weights {
     out: PathBuf,
     /// `path=value`, for an experiment
     overrides: Vec<String>,
-    /// The low-rank adapter alone, as PEFT loads it; without this it is merged into the weights
+    /// The low-rank adapter alone, as PEFT loads it; without this it is merged into the weights. What it changes is
+    /// written beside it as `base`, unless that is just the folder `model.path`
     #[arg(long)]
     adapter: bool,
 }
@@ -35,12 +38,18 @@ impl Weights {
             let AdapterConfig::Lora(lora) = &config.adapter else {
                 return Err(CliError::usage("the run has no adapter", "leave out --adapter to write all weights"));
             };
-            let base = match &config.model {
-                ModelConfig::Pretrained(model) => Some(model.path.path.as_path()),
-                ModelConfig::Tiny(_) => None,
+            let adapter = subject.adapter()?;
+            let base = match folder_of_start(config) {
+                Some(folder) => {
+                    unchanged(folder)?;
+                    folder.path.clone()
+                }
+                None => self.write_start(&subject, common)?,
             };
-            let written = policy::write_adapter(&self.out, lora, &subject.adapter()?, base);
-            written.map_err(CliError::Agent)?;
+            // In full, so that it is found from any folder.
+            let base = std::path::absolute(&base);
+            let base = base.map_err(|error| CliError::Agent(format!("{}: {error}", self.out.display())))?;
+            policy::write_adapter(&self.out, lora, &adapter, &base).map_err(CliError::Agent)?;
             say(&self.out.display().to_string());
             return Ok(());
         }
@@ -49,5 +58,22 @@ impl Weights {
         agent.model.with(weights).write(&self.out).map_err(CliError::Agent)?;
         say(&self.out.display().to_string());
         Ok(())
+    }
+
+    /// Writes what a run's adapter changes, and says where.
+    fn write_start(&self, subject: &Subject, common: &Common) -> Result<PathBuf, CliError> {
+        let agent = Agent::new(&subject.resolved.config)?;
+        let start = subject.start(&agent, common)?;
+        let base = self.out.join("base");
+        agent.model.with(start).write(&base).map_err(CliError::Agent)?;
+        Ok(base)
+    }
+}
+
+/// The folder that holds a run's start as it is, if there is one.
+fn folder_of_start(config: &ResolvedConfig) -> Option<&Folder> {
+    match (&config.model, &config.warm_start) {
+        (ModelConfig::Pretrained(model), WarmStartConfig::None(_)) if !is_run(&model.path.path) => Some(&model.path),
+        _ => None,
     }
 }

@@ -108,7 +108,7 @@ impl Layers<'_> {
             }
             Kind::Folder => match text.strip_prefix("(run)") {
                 Some(name) => self.run(name, place),
-                None => self.folder(text, place),
+                None => self.folder(text.strip_prefix("(dir)").unwrap_or(text), place),
             },
             Kind::Input if text.starts_with("(file)") => self.file(&text["(file)".len()..], place),
             kind => self.literal(kind, field.range, &scalar::literal(kind, text), place),

@@ -1,6 +1,6 @@
 //! What several values of an experiment must be together.
 
-use super::{Buckets, CriticConfig, Edges, Resolved, ResolvedConfig, TaskConfig, WarmStartConfig};
+use super::{AdapterConfig, Buckets, CriticConfig, Edges, Resolved, ResolvedConfig, TaskConfig, WarmStartConfig};
 use crate::config::tree::{Form, Tree, find};
 use crate::config::{Diagnostic, Value};
 use crate::filter::{FilterConfig, Score};
@@ -38,6 +38,7 @@ pub(super) fn objections(run: &Resolved) -> Vec<Diagnostic> {
     }
     rules.defeated(config);
     rules.critic(config);
+    rules.adapter(config);
     rules.turn_scores(config);
     if let Buckets::Edges(Edges { edges }) = &config.gradients.buckets
         && !edges.is_sorted_by(|low, high| low < high)
@@ -204,6 +205,16 @@ impl<'t> Rules<'t> {
             }
             _ => {}
         }
+    }
+
+    /// An adapter that can change nothing learns nothing.
+    fn adapter(&mut self, config: &ResolvedConfig) {
+        let AdapterConfig::Lora(lora) = &config.adapter else { return };
+        let help = "name at least one, such as `targets \"q_proj\" \"v_proj\"`";
+        let message = "an adapter without targets changes no projection";
+        self.demand(!lora.targets.is_empty(), "adapter.targets", message, help);
+        let message = "an adapter of alpha 0 changes nothing: its changes are scaled by alpha / rank";
+        self.demand(lora.alpha > 0.0, "adapter.alpha", message, "take twice the rank, say");
     }
 
     /// Where rewards stand matters only to estimators that look at more than an episode's score.

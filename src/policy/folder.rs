@@ -71,6 +71,7 @@ impl ModelFolder {
         if ids > vocab {
             return Err(format!("{}: it has {ids} ids, and the model a vocabulary of {vocab}", at(TOKENIZER)));
         }
+        folder.ends().map_err(|error| at(&error))?;
         Ok(folder)
     }
 
@@ -118,7 +119,7 @@ impl ModelFolder {
     /// # Errors
     /// What is wrong with the file that should say it.
     pub fn ends(&self) -> Result<Vec<u32>, String> {
-        conversation::ends(&self.texts)
+        conversation::ends(&self.texts, self.weights.shape().vocab)
     }
 
     /// Most tokens of a text, as its config says.

@@ -137,12 +137,12 @@ impl Lora {
 ///
 /// # Errors
 /// The file that could not be written.
-pub fn write_adapter(path: &Path, config: &LoraConfig, adapter: &[u8], base: Option<&Path>) -> Result<(), String> {
+pub fn write_adapter(path: &Path, config: &LoraConfig, adapter: &[u8], base: &Path) -> Result<(), String> {
     let targets: BTreeSet<&str> = config.targets.iter().map(|target| target.name()).collect();
     let value = json!({
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
-        "base_model_name_or_path": base.map(|base| base.display().to_string()),
+        "base_model_name_or_path": base.display().to_string(),
         "r": config.rank,
         "lora_alpha": config.alpha,
         "lora_dropout": 0.0,

@@ -62,13 +62,18 @@ impl<'a> Tensors<'a> {
 
     /// One flat array of the tensors `prefix` ++ part: f32, bf16 or f16.
     pub(super) fn array(&self, parts: &[Part], prefix: &str) -> Result<Vec<f32>, String> {
-        let mut array = Vec::with_capacity(parts.last().map_or(0, |part| part.range.end));
-        for part in parts {
+        let found = parts.iter().map(|part| {
             let name = format!("{prefix}{}", part.name);
             let (file, tensor) = self.find(&name)?;
-            if tensor.shape() != part.shape {
-                return Err(format!("{file}: tensor `{name}` has shape {:?}, not {:?}", tensor.shape(), part.shape));
+            match tensor.shape() == part.shape {
+                true => Ok((name, file, tensor)),
+                false => Err(format!("{file}: tensor `{name}` has shape {:?}, not {:?}", tensor.shape(), part.shape)),
             }
+        });
+        // Sizes are what a config says: nothing is set aside for them before the files have it all.
+        let found = found.collect::<Result<Vec<_>, String>>()?;
+        let mut array = Vec::with_capacity(parts.last().map_or(0, |part| part.range.end));
+        for (name, file, tensor) in found {
             let data = tensor.data();
             let start = array.len();
             match tensor.dtype() {

@@ -121,6 +121,8 @@ fn configs_that_are_not_known_are_named() {
         ("qwen2", "a sliding layer", "\"full_attention\"\n", "\"sliding_attention\"\n"),
         ("qwen2", "heads that do not fit", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3"),
         ("qwen3", "another width", "\"hidden_size\": 32", "\"hidden_size\": 40"),
+        ("llama", "more layers than any model", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 99999999"),
+        ("llama", "a vocabulary that no file has", "\"vocab_size\": 502", "\"vocab_size\": 16777216"),
         ("qwen3", "a layer too many", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"),
         ("llama", "a head that is not expected", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true"),
     ] {
@@ -166,6 +168,9 @@ fn broken_folders_are_named() {
         bytes[end - 2..].copy_from_slice(&[0xC0, 0x7F]);
         fs::write(folder.join("model.safetensors"), bytes).unwrap();
     });
+    text += &broken("llama", "an end that is no token", |folder| {
+        fs::write(folder.join("generation_config.json"), "{\"eos_token_id\": [2, 512]}").unwrap();
+    });
     text += &broken("llama", "more tokens than the vocabulary", |folder| {
         let path = folder.join("tokenizer.json");
         let text =
@@ -198,6 +203,10 @@ fn a_chat_over_a_pipe() {
     let said: Vec<&str> = (0..2).map(|turn| turns[turn]["response"].as_str().unwrap()).collect();
     assert_eq!(chat(&[]), format!("{}\n{}\n", said[0], said[1]));
     assert_ne!(chat(&["--seed", "2"]), chat(&[]));
+    for wrong in ["--temperature=nan", "--temperature=-1", "--top-p=2", "--top-p=nan"] {
+        let output = starpo(folder.path(), &["chat", ".", wrong], "");
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    }
 }
 
 /// A model that was written out plays as the one that it was.
@@ -216,6 +225,67 @@ fn written_weights_play_as_before() {
     let own = run(&[&["eval", "sokoban", "--json"], &start[..]].concat());
     let read = ["model=pretrained", "model.path=out", "warm-start=none", "eval.tasks=4"];
     assert_eq!(own, run(&[&["eval", "sokoban", "--json"], &read[..]].concat()));
+}
+
+/// What PEFT computes from an adapter and the base that it names is the merged model, after a warm start too.
+#[test]
+fn an_adapter_names_what_it_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = starpo(folder.path(), arguments, "");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(&[
+        "run",
+        "repro",
+        "adapter=lora",
+        "adapter.targets=q_proj",
+        "width=32",
+        "warm-start.steps=2",
+        "train.steps=1",
+        "filter=none",
+        "eval.tasks=0",
+        "entropy-coef=0.1",
+        "update.learning-rate=1e-2",
+    ]);
+    run(&["weights", "repro-", "merged"]);
+    run(&["weights", "repro-", "out", "--adapter"]);
+    let read = |path: &str| fs::read(folder.path().join(path)).unwrap();
+    let config: serde_json::Value = serde_json::from_slice(&read("out/adapter_config.json")).unwrap();
+    let base = PathBuf::from(config["base_model_name_or_path"].as_str().unwrap());
+    assert!(base.is_absolute() && base.ends_with("out/base"));
+    let (base, merged) = (ModelFolder::read(&base).unwrap(), ModelFolder::read(&folder.path().join("merged")).unwrap());
+    let bytes = read("out/adapter_model.safetensors");
+    let adapter = SafeTensors::deserialize(&bytes).unwrap();
+    let scale = config["lora_alpha"].as_f64().unwrap() / config["r"].as_f64().unwrap();
+    let mut moved = 0.0_f64;
+    for part in base.weights.shape().parts() {
+        let (start, end) = (&base.weights.values()[part.range.clone()], &merged.weights.values()[part.range.clone()]);
+        let Some(module) = part.name.strip_suffix(".weight").filter(|name| name.ends_with("q_proj")) else {
+            assert!(start == end, "{}", part.name);
+            continue;
+        };
+        let factor = |which: &str| -> Vec<f64> {
+            let tensor = adapter.tensor(&format!("base_model.model.{module}.{which}.weight")).unwrap();
+            tensor.data().as_chunks().0.iter().map(|x| f64::from(f32::from_le_bytes(*x))).collect()
+        };
+        let (a, b, width) = (factor("lora_A"), factor("lora_B"), part.shape[1]);
+        let rank = a.len() / width;
+        for (i, (w0, w)) in start.iter().zip(end).enumerate() {
+            let change: f64 = (0..rank).map(|k| b[i / width * rank + k] * a[k * width + i % width]).sum();
+            assert!((f64::from(*w0) + scale * change - f64::from(*w)).abs() < 1e-6, "{}", part.name);
+            moved = moved.max((scale * change).abs());
+        }
+    }
+    assert!(moved > 0.0);
+
+    // Nothing is written beside an adapter whose start is a folder as it is.
+    let start = ["model=pretrained", "model.path=(dir)merged", "warm-start=none", "adapter=lora"];
+    run(&[&["run", "bandit", "train.steps=1", "eval.tasks=0", "--fresh"], &start[..]].concat());
+    run(&["weights", "bandit-", "over", "--adapter"]);
+    let config: serde_json::Value = serde_json::from_slice(&read("over/adapter_config.json")).unwrap();
+    assert_eq!(config["base_model_name_or_path"].as_str(), folder.path().join("merged").to_str());
+    assert!(!folder.path().join("over/base").exists());
 }
 
 /// A template that leaves out old thoughts plays where no prompt shows them, or by the word of the user.

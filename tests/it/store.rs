@@ -191,6 +191,11 @@ fn a_run_starts_from_the_weights_of_another() {
     let document: serde_json::Value = serde_json::from_str(&answer(folder, &asked)).unwrap();
     assert_eq!(document["values"]["model.path"]["value"], format!("runs/{first}"));
 
+    let of_folder = typed.replace("(run)", "(dir)runs/");
+    let same: serde_json::Value =
+        serde_json::from_str(&answer(folder, &["show", "bandit", "model=pretrained", &of_folder, "--json"])).unwrap();
+    assert_eq!(same["values"]["model.path"]["value"], format!("runs/{first}"));
+
     // The key has the weights, not the run's name: those of another run of equal weights are the same.
     let digest = |run: &str| starpo::record::digest::weights(&Disk::default(), &folder.join("runs").join(run)).unwrap();
     let twin = run(folder, &["steps=1", "update.learning-rate=1e-2", "eval.every=7"]);

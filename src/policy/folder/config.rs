@@ -33,6 +33,16 @@ const NO_NUMBERS: [&str; 18] = [
     "use_cache",
 ];
 
+/// The largest size that is read: above every model that is known, and so small that all numbers can be counted.
+fn largest(name: &str) -> usize {
+    match name {
+        "num_hidden_layers" => 1 << 10,
+        "num_attention_heads" | "num_key_value_heads" | "head_dim" => 1 << 12,
+        "vocab_size" => 1 << 24,
+        _ => 1 << 20,
+    }
+}
+
 /// The fields that are left to read; null is as good as nothing.
 struct Fields(Map<String, Value>);
 
@@ -46,8 +56,10 @@ impl Fields {
 
     fn size(&mut self, name: &str) -> Result<Option<usize>, String> {
         let Some(value) = self.0.remove(name) else { return Ok(None) };
-        let size = value.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= 1 << 32);
-        size.map(Some).ok_or_else(|| format!("`{name}` is {value}, no number of things"))
+        let size = value.as_u64().ok_or_else(|| format!("`{name}` is {value}, no number of things"))?;
+        let most = largest(name);
+        let size = usize::try_from(size).ok().filter(|size| *size <= most);
+        size.map(Some).ok_or_else(|| format!("`{name}` is {value}; the largest size that is read is {most}"))
     }
 
     fn needed(&mut self, name: &str) -> Result<usize, String> {
@@ -93,7 +105,7 @@ pub(super) fn read(text: &str) -> Result<Shape, String> {
         ("mlp_bias", json!(false)),
         ("use_sliding_window", json!(false)),
         ("rope_interleaved", json!(false)),
-        ("layer_types", json!(vec!["full_attention"; layers.min(1 << 12)])),
+        ("layer_types", json!(vec!["full_attention"; layers])),
     ] {
         fields.only(name, &value)?;
     }

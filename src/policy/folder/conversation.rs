@@ -43,8 +43,8 @@ fn special_tokens(config: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `eos_token_id` of `generation_config.json`, or else of `config.json`: an id or a list of them.
-pub(super) fn ends(texts: &Texts) -> Result<Vec<u32>, String> {
+/// `eos_token_id` of `generation_config.json`, or else of `config.json`: an id below `vocab`, or a list of them.
+pub(super) fn ends(texts: &Texts, vocab: usize) -> Result<Vec<u32>, String> {
     for file in [GENERATION, super::CONFIG] {
         let ids = match json(texts, file)?["eos_token_id"].take() {
             Value::Null => continue,
@@ -52,8 +52,8 @@ pub(super) fn ends(texts: &Texts) -> Result<Vec<u32>, String> {
             id => vec![id],
         };
         let id = |id: &Value| {
-            let number = id.as_u64().and_then(|id| u32::try_from(id).ok());
-            number.ok_or_else(|| format!("{file}: `eos_token_id` has {id}, no token"))
+            let number = id.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|id| (*id as usize) < vocab);
+            number.ok_or_else(|| format!("{file}: `eos_token_id` has {id}, no token of a vocabulary of {vocab}"))
         };
         return ids.iter().map(id).collect();
     }

@@ -207,6 +207,7 @@ task \"ez-points\" { target 100 }";
     shows("rule-turn-scores-unseen", &["rule"], body("reward { turn-scores #true }", &[]));
     shows("rule-separator", &["rule"], body("rollout { action-separator \" \" }", &[]));
     shows("rule-critic", &["rule"], body("advantage \"gae\"", &[]));
+    shows("rule-adapter", &["rule"; 2], body("adapter \"lora\" { alpha 0.0 }", &["adapter.targets="]));
     shows("rule-critic-idle", &["rule"], body("critic \"own\"", &[]));
     shows("rule-penalty", &["rule"], body("reward { penalty-to \"row\" }", &[]));
     shows("rule-turn-scores", &["rule"; 2], body("reward { turn-scores #true; normalise \"mean\" }", &[]));
