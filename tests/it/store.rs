@@ -123,6 +123,35 @@ fn tags_name_runs_and_keep_them() {
     assert!(!folder.join("runs").join(&two).exists());
 }
 
+/// What cannot be judged is left alone and named, and the rest goes on.
+#[test]
+fn gc_goes_on_beside_what_is_damaged() {
+    let folder = folder();
+    let folder = folder.path();
+    let seeds = ["seed=1", "seed=2", "seed=3"];
+    let [damaged, garbage, linked] = seeds.map(|seed| run(folder, &["steps=1", seed]));
+    let runs = folder.join("runs");
+    fs::remove_file(runs.join(&damaged).join("canon.txt")).unwrap();
+    fs::rename(runs.join(&linked), folder.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", runs.join(&linked)).unwrap();
+    std::os::unix::fs::symlink("../../elsewhere", runs.join(&garbage).join("link")).unwrap();
+    fs::write(runs.join(".tmp-stray"), "half").unwrap();
+    fs::create_dir(runs.join(".tmp-draft-999999999-0")).unwrap();
+    fs::write(runs.join(".tmp-draft-999999999-0/run.lock.kdl"), "half").unwrap();
+    fs::create_dir(runs.join("tags")).unwrap();
+    fs::write(runs.join("tags/.tmp-best-999999999-3"), "half").unwrap();
+    let output = starpo(folder, &["gc", "--yes"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(&format!("left alone: {damaged} is damaged: cannot read")), "{said}");
+    assert!(said.contains(&format!("{linked} is a symbolic link")), "{said}");
+    let mut left = vec![damaged, linked, "tags".to_owned()];
+    left.sort();
+    assert_eq!(Disk::default().names(&runs).unwrap(), left);
+    assert!(Disk::default().names(&runs.join("tags")).unwrap().is_empty());
+    assert!(folder.join("elsewhere/canon.txt").exists() && folder.join("elsewhere/checkpoints/000001").exists());
+}
+
 #[test]
 fn a_run_is_made_again_and_compared() {
     let folder = folder();
