@@ -1,8 +1,8 @@
 //! A run as one file: what equal runs have in common, in a tar archive of equal bytes.
 //!
-//! The format is POSIX ustar (IEEE 1003.1-1988), with a pax header (IEEE 1003.1-2001) before a file whose folder has too
-//! long a name for it, compressed by zstd. Times, owners and attempts are left out, and so
-//! are weights, which the rest makes again; episodes are stored as text.
+//! The format is POSIX ustar (IEEE 1003.1-1988), compressed by zstd, with a pax header (IEEE 1003.1-2001) before a file
+//! whose folder has too long a name for it. Times, owners and attempts are left out, and so are weights, which the rest
+//! makes again; episodes are stored as text.
 
 use std::io::{self, Write};
 
