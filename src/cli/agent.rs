@@ -157,8 +157,18 @@ impl Agent {
 pub(super) fn checkpoint_file(disk: &Disk, run: &Path, name: &str) -> Result<Vec<u8>, CliError> {
     let corrupt = |what: String| RunError::Corrupt { path: run.to_owned(), what };
     let found = checkpoint::latest(disk, run)?;
-    let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;
     let summary = reader::summary(disk, run)?;
+    if found.checkpoint.is_none() && found.warnings.is_empty() && summary.state != State::Done {
+        let (begun, does) = match &summary.state {
+            State::New => ("not begun".to_owned(), "begins it"),
+            state => (format!("{}, step {}", state.name(), summary.step), "goes on with it"),
+        };
+        return Err(CliError::Usage {
+            message: format!("{} has no checkpoint with weights yet: it is {begun}", summary.name),
+            help: Some(format!("starpo exec {} {does}", summary.name)),
+        });
+    }
+    let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;
     // Another checkpoint than the one asked for would be other numbers under the same name.
     if let Some(warning) = found.warnings.into_iter().next() {
         return Err(corrupt(warning).into());

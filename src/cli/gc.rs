@@ -9,7 +9,7 @@ use serde_json::json;
 use super::run::tell;
 use super::{CliError, Common, say};
 use crate::record::Disk;
-use crate::record::garbage::{self, Garbage};
+use crate::record::garbage::{self, Finding, Garbage};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Gc {
@@ -21,13 +21,14 @@ pub(super) struct Gc {
 impl Gc {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
-        let found = garbage::find(&disk, &common.runs_dir, Path::new("golden"))?;
+        let Finding { garbage: found, passed_over } = garbage::find(&disk, &common.runs_dir, Path::new("golden"))?;
         let bytes: u64 = found.iter().map(|garbage| garbage.bytes).sum();
         if !common.json {
             let line = |g: &Garbage| format!("{:<12} {:>10}  {}", g.what, mebibytes(g.bytes), g.path.display());
             found.iter().for_each(|garbage| say(&line(garbage)));
             say(&format!("{} folders, {}, that no tag, sweep or golden names", found.len(), mebibytes(bytes)));
         }
+        passed_over.iter().for_each(|what| tell(common, &format!("left alone: {what}")));
         let removes = !found.is_empty() && (self.yes || !common.json && confirmed());
         let mut freed = 0;
         for garbage in found.iter().filter(|_| removes) {
@@ -39,7 +40,7 @@ impl Gc {
         if common.json {
             let one = |g: &Garbage| json!({ "path": g.path, "bytes": g.bytes, "what": g.what });
             let all: Vec<_> = found.iter().map(one).collect();
-            say(&json!({ "garbage": all, "bytes": bytes, "freed": freed }).to_string());
+            say(&json!({ "garbage": all, "bytes": bytes, "freed": freed, "left_alone": passed_over }).to_string());
         } else if removes {
             say(&format!("freed {}", mebibytes(freed)));
         }

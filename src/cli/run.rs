@@ -215,7 +215,7 @@ pub(super) fn warm_start(
 }
 
 /// Makes the warm start of a directory, if nobody has; whoever is at it is waited for.
-fn make_warm_start(
+pub(super) fn make_warm_start(
     disk: &Disk,
     run: &RunDir,
     id: &RunId,

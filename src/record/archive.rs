@@ -1,7 +1,8 @@
 //! A run as one file: what equal runs have in common, in a tar archive of equal bytes.
 //!
-//! The format is POSIX ustar (IEEE 1003.1-1988), compressed by zstd. Times, owners and attempts are left out, and so
-//! are weights, which the rest makes again; episodes are stored as text.
+//! The format is POSIX ustar (IEEE 1003.1-1988), compressed by zstd, with a pax header (IEEE 1003.1-2001) before a file
+//! whose folder has too long a name for it. Times, owners and attempts are left out, and so are weights, which the rest
+//! makes again; episodes are stored as text.
 
 use std::io::{self, Write};
 
@@ -10,6 +11,8 @@ use crate::record::{Disk, RunDir, RunError, reader};
 /// How hard zstd tries.
 const COMPRESSION: i32 = 19;
 const BLOCK: usize = 512;
+/// The longest folder that a header has room for, in bytes.
+const PREFIX: usize = 155;
 
 /// The archive of a finished run, with a `README` that holds `command`.
 ///
@@ -41,9 +44,22 @@ fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// One file: a header of a block, and the content in whole blocks.
+/// One file, whose own name is short.
 fn entry(tar: &mut Vec<u8>, path: &str, content: &[u8]) {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if folder.len() <= PREFIX {
+        return blocks(tar, folder, name, "0", content);
+    }
+    let record = format!(" path={path}\n");
+    // The record begins with its length, which counts its own digits.
+    let counts = |length: &usize| length.to_string().len() + record.len() == *length;
+    let length = (record.len()..).find(counts).unwrap_or_default();
+    blocks(tar, "", "path", "x", format!("{length}{record}").as_bytes());
+    blocks(tar, "", name, "0", content);
+}
+
+/// A header of a block, and the content in whole blocks.
+fn blocks(tar: &mut Vec<u8>, folder: &str, name: &str, kind: &str, content: &[u8]) {
     let mut header = [0; BLOCK];
     let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
     put(0, name);
@@ -54,7 +70,7 @@ fn entry(tar: &mut Vec<u8>, path: &str, content: &[u8]) {
     put(136, "00000000000\0");
     // The sum is that of a header whose own field is blank.
     put(148, "        ");
-    put(156, "0");
+    put(156, kind);
     put(257, "ustar\x0000");
     put(345, folder);
     let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();

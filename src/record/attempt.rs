@@ -78,6 +78,9 @@ impl Attempt {
     /// The newest checkpoint, with what was written after it removed.
     fn set_out(&self) -> Result<Found> {
         let (disk, reserve) = (&self.run.disk, self.path().join(RESERVE.0));
+        for folder in [self.path().to_owned(), self.path().join("attempts")] {
+            disk.remove_drafts(&folder)?;
+        }
         if disk.length(&reserve)? != RESERVE.1 as u64 {
             disk.replace(&reserve, &[b'.'; RESERVE.1])?;
         }

@@ -30,8 +30,9 @@ pub fn difference(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, Run
         for ((name, one), (_, other)) in names.iter().zip(&others) {
             let [one, other] = [a.join(folder).join(one), b.join(folder).join(other)];
             let (one, other) = (reader::episodes(disk, &one)?, reader::episodes(disk, &other)?);
-            if let Some(line) = one.lines().zip(other.lines()).position(|(one, other)| one != other) {
-                return Ok(Some(format!("{folder}/{name}, line {}", line + 1)));
+            if one != other {
+                let same = one.lines().zip(other.lines()).take_while(|(one, other)| one == other).count();
+                return Ok(Some(format!("{folder}/{name}, line {}", same + 1)));
             }
         }
     }

@@ -14,6 +14,19 @@ use crate::record::{Disk, RunError};
 /// # Errors
 /// The system's; [`RunError::Corrupt`] for a file of episodes that cannot be decompressed.
 pub fn digest(disk: &Disk, run: &Path) -> Result<String, RunError> {
+    let weights = checkpoint::steps(disk, run)?.last().map(|step| checkpoint::folder(run, *step));
+    of(disk, run, weights.as_deref())
+}
+
+/// [`digest`] without the checkpoint: what can be asked of a run whose weights are not there.
+///
+/// # Errors
+/// As [`digest`].
+pub fn records(disk: &Disk, run: &Path) -> Result<String, RunError> {
+    of(disk, run, None)
+}
+
+fn of(disk: &Disk, run: &Path, weights: Option<&Path>) -> Result<String, RunError> {
     let mut result = blake3::Hasher::new_derive_key("starpo result 1");
     let mut add = |name: &str, path: &Path| {
         let mut source: Box<dyn Read> = match name.strip_suffix(".zst") {
@@ -33,9 +46,8 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<String, RunError> {
             add(&format!("{folder}/{name}"), &run.join(folder).join(name))?;
         }
     }
-    if let Some(step) = checkpoint::steps(disk, run)?.last() {
-        let folder = checkpoint::folder(run, *step);
-        for name in disk.names(&folder)?.iter().filter(|name| *name != MANIFEST) {
+    if let Some(folder) = weights {
+        for name in disk.names(folder)?.iter().filter(|name| *name != MANIFEST) {
             add(&format!("weights/{name}"), &folder.join(name))?;
         }
     }

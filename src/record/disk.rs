@@ -7,8 +7,12 @@ pub use file_system::{FileSystem, Found, Handle, How, System};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::record::RunError;
+
+/// How the names begin of what is not whole yet, or any more.
+const DRAFT: &str = ".tmp-";
 
 type Result<T> = std::result::Result<T, RunError>;
 
@@ -37,16 +41,39 @@ impl Disk {
         file.write_all(bytes).and_then(|()| file.sync()).map_err(RunError::io("write", path))
     }
 
-    /// Puts `bytes` in the place of what `path` held: readers see the old or the new, also after a crash.
+    /// Puts `bytes` in the place of what `path` held: readers see the old or the new, also after a crash. Of two
+    /// processes that do so at once, the last one's is there.
     ///
     /// # Errors
     /// The system's; the old is then still there.
     pub fn replace(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let temporary = beside(path);
+        static TEMPORARIES: AtomicU64 = AtomicU64::new(0);
+        let mut temporary = beside(path).into_os_string();
+        temporary.push(format!("-{}-{}", std::process::id(), TEMPORARIES.fetch_add(1, Ordering::Relaxed)));
+        let temporary = PathBuf::from(temporary);
+        // Left by a killed process that had our number.
         self.remove_file(&temporary)?;
-        self.write_new(&temporary, bytes)?;
-        self.rename(&temporary, path)?;
+        let written = self.write_new(&temporary, bytes).and_then(|()| self.rename(&temporary, path));
+        if written.is_err() {
+            // Where the disk is full, it would take the room of what comes next.
+            let _ = self.remove_file(&temporary);
+        }
+        written?;
         self.sync_folder(parent(path))
+    }
+
+    /// Removes the files of a folder that killed processes left half written; nobody may be writing there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn remove_drafts(&self, folder: &Path) -> Result<()> {
+        for name in self.names(folder)?.iter().filter(|name| name.starts_with(DRAFT)) {
+            let path = folder.join(name);
+            if let Some(Found::File(_)) = self.look(&path)? {
+                self.remove_file(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds `bytes` to the end of a file, which is created if need be. Not forced: see [`Disk::sync`].
@@ -176,12 +203,12 @@ impl Disk {
         self.remove_folder(&aside)
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it is there; of a symbolic link the link.
     ///
     /// # Errors
     /// The system's.
     pub fn remove_file(&self, path: &Path) -> Result<()> {
-        if !self.exists(path)? {
+        if !self.exists(path)? && !self.is_link(path)? {
             return Ok(());
         }
         self.0.remove_file(path).map_err(RunError::io("remove", path))
@@ -195,7 +222,7 @@ impl Disk {
         for name in self.names(path)? {
             let inner = path.join(name);
             match self.look(&inner)? {
-                Some(Found::Folder) => self.remove_folder(&inner)?,
+                Some(Found::Folder) if !self.is_link(&inner)? => self.remove_folder(&inner)?,
                 _ => self.remove_file(&inner)?,
             }
         }
@@ -247,6 +274,14 @@ impl Disk {
     /// The system's.
     pub fn look(&self, path: &Path) -> Result<Option<Found>> {
         self.0.look(path).map_err(RunError::io("read", path))
+    }
+
+    /// Whether a path is a symbolic link; all else follows it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn is_link(&self, path: &Path) -> Result<bool> {
+        self.0.is_link(path).map_err(RunError::io("read", path))
     }
 
     /// Whether anything stands at a path.
@@ -328,5 +363,5 @@ pub(crate) fn parent(path: &Path) -> &Path {
 /// The temporary name from which `path` is renamed.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".tmp-{name}"))
+    path.with_file_name(format!("{DRAFT}{name}"))
 }

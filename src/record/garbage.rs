@@ -20,32 +20,61 @@ pub struct Garbage {
     pub what: String,
 }
 
-/// All of it, runs first. `goldens` is a folder of texts that may name runs.
+/// What [`find`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// Runs first.
+    pub garbage: Vec<Garbage>,
+    /// What is left alone since nobody can say whether it is garbage, a line each.
+    pub passed_over: Vec<String>,
+}
+
+/// All of it. `goldens` is a folder of texts that may name runs. A run whose config cannot be read is kept, and a
+/// symbolic link is left alone, whatever it leads to.
 ///
 /// # Errors
 /// The system's.
-pub fn find(disk: &Disk, runs: &Path, goldens: &Path) -> Result<Vec<Garbage>, RunError> {
+pub fn find(disk: &Disk, runs: &Path, goldens: &Path) -> Result<Finding, RunError> {
     let all = reader::names(disk, runs)?;
-    let kept = kept(disk, runs, goldens, &all)?;
-    let mut found = Vec::new();
+    let Finding { garbage: mut found, mut passed_over } = Finding::default();
+    let kept = kept(disk, runs, goldens, &all, &mut passed_over)?;
     for run in all.iter().filter(|run| !kept.contains(*run)) {
         let path = runs.join(run);
+        if disk.is_link(&path)? {
+            passed_over.push(link(&path));
+            continue;
+        }
         let what = reader::summary(disk, &path).map_or("damaged", |summary| summary.state.name());
         found.push(Garbage { bytes: size(disk, &path)?, path, what: what.to_owned() });
     }
     let mut nameless = |path: PathBuf, what: &str| {
+        if disk.is_link(&path)? {
+            passed_over.push(link(&path));
+            return Ok(());
+        }
         found.push(Garbage { bytes: size(disk, &path)?, path, what: what.to_owned() });
         Ok::<(), RunError>(())
     };
     for name in disk.names(&runs.join("attic"))? {
         nameless(runs.join("attic").join(name), "moved aside")?;
     }
-    for name in disk.names(runs)? {
-        if is_left_over(disk, runs, &name)? {
-            nameless(runs.join(name), "left over")?;
+    let sweeps = runs.join("sweeps");
+    let mut folders = vec![runs.to_owned(), runs.join(tags::FOLDER)];
+    folders.extend(disk.names(&sweeps)?.iter().map(|sweep| sweeps.join(sweep)));
+    folders.push(sweeps);
+    for folder in folders {
+        let names = if disk.look(&folder)? == Some(Found::Folder) { disk.names(&folder)? } else { Vec::new() };
+        for name in names {
+            if is_left_over(disk, &folder, &name)? {
+                nameless(folder.join(name), "left over")?;
+            }
         }
     }
-    Ok(found)
+    Ok(Finding { garbage: found, passed_over })
+}
+
+fn link(path: &Path) -> String {
+    format!("{} is a symbolic link", path.display())
 }
 
 /// Removes it, unless it is in use by now: whether it is gone.
@@ -53,8 +82,10 @@ pub fn find(disk: &Disk, runs: &Path, goldens: &Path) -> Result<Vec<Garbage>, Ru
 /// # Errors
 /// The system's.
 pub fn remove(disk: &Disk, garbage: &Garbage) -> Result<bool, RunError> {
-    if !disk.exists(&garbage.path)? {
-        return Ok(true);
+    match disk.look(&garbage.path)? {
+        None => return Ok(true),
+        Some(Found::File(_)) => return disk.remove_file(&garbage.path).map(|()| true),
+        Some(Found::Folder) => {}
     }
     let _lease = match Lease::take(disk, &garbage.path) {
         Err(RunError::RunningElsewhere { .. }) => return Ok(false),
@@ -63,21 +94,32 @@ pub fn remove(disk: &Disk, garbage: &Garbage) -> Result<bool, RunError> {
     disk.discard(&garbage.path).map(|()| true)
 }
 
-fn kept(disk: &Disk, runs: &Path, goldens: &Path, all: &[String]) -> Result<BTreeSet<String>, RunError> {
+fn kept(
+    disk: &Disk,
+    runs: &Path,
+    goldens: &Path,
+    all: &[String],
+    passed_over: &mut Vec<String>,
+) -> Result<BTreeSet<String>, RunError> {
     let mut texts = tags::list(disk, runs)?.into_iter().map(|(_, run)| run).collect::<Vec<_>>().join("\n");
     for folder in [&runs.join("sweeps"), goldens] {
         read_all(disk, folder, &mut texts)?;
     }
     let mut kept = BTreeSet::new();
     for run in all {
-        if texts.contains(run.as_str()) || Holder::of(disk, &runs.join(run))?.is_some() {
+        let dir = RunDir::open(disk, &runs.join(run));
+        if let Err(error) = dir.lock().and_then(|_| dir.canon()) {
+            passed_over.push(format!("{run} is damaged: {error}"));
+            kept.insert(run.clone());
+        } else if texts.contains(run.as_str()) || Holder::of(disk, &runs.join(run))?.is_some() {
             kept.insert(run.clone());
         }
     }
     let mut new: Vec<String> = kept.iter().cloned().collect();
     while let Some(run) = new.pop() {
         let run = RunDir::open(disk, &runs.join(run));
-        let (lock, canon) = (run.lock()?, run.canon()?);
+        // A damaged one needs what is left of it to say so.
+        let (lock, canon) = (run.lock().unwrap_or_default(), run.canon().unwrap_or_default());
         for other in all.iter().filter(|other| !kept.contains(*other)).cloned().collect::<Vec<_>>() {
             if lock.contains(&other) || is_part(&RunDir::open(disk, &runs.join(&other)).canon()?, &canon) {
                 kept.insert(other.clone());
@@ -111,17 +153,21 @@ fn read_all(disk: &Disk, folder: &Path, texts: &mut String) -> Result<(), RunErr
 
 /// Whether a name is that of something half made or half removed whose maker is gone: its number stands in the name, or
 /// a run in it says who it is.
-fn is_left_over(disk: &Disk, runs: &Path, name: &str) -> Result<bool, RunError> {
+fn is_left_over(disk: &Disk, folder: &Path, name: &str) -> Result<bool, RunError> {
     let maker = name.rsplit('-').nth(1).and_then(|number| number.parse().ok());
     if !name.starts_with(".tmp-") || maker.is_some_and(|maker| start_of(maker).is_some()) {
         return Ok(false);
     }
-    for inner in disk.names(&runs.join(name))? {
-        if Holder::of(disk, &runs.join(name).join(inner))?.is_some() {
+    let path = folder.join(name);
+    if disk.look(&path)? != Some(Found::Folder) {
+        return Ok(true);
+    }
+    for inner in disk.names(&path)?.iter().map(|inner| path.join(inner)) {
+        if disk.look(&inner)? == Some(Found::Folder) && Holder::of(disk, &inner)?.is_some() {
             return Ok(false);
         }
     }
-    Ok(true)
+    Ok(Holder::of(disk, &path)?.is_none())
 }
 
 fn size(disk: &Disk, path: &Path) -> Result<u64, RunError> {

@@ -223,6 +223,8 @@ fn resuming_cuts_away_what_came_after_the_checkpoint() {
     fs::OpenOptions::new().append(true).open(&metrics).unwrap().write_all(b"{\"step\":4,\"roll").unwrap();
     fs::write(dir.path().join("rollouts/.tmp-step-000004.jsonl.zst"), b"half").unwrap();
     fs::create_dir(dir.path().join("checkpoints/.tmp-000004-1")).unwrap();
+    fs::write(dir.path().join(".tmp-state-1-0"), b"half").unwrap();
+    fs::write(dir.path().join("attempts/.tmp-0001.kdl-1-1"), b"half").unwrap();
     assert_eq!(reader::metrics(&disk, dir.path()).unwrap().len(), 3, "a torn line is no step");
 
     let begun = dir.begin(&facts()).unwrap().unwrap();
@@ -233,6 +235,10 @@ fn resuming_cuts_away_what_came_after_the_checkpoint() {
         assert_eq!(names, ["step-000001.jsonl.zst", "step-000002.jsonl.zst"]);
     }
     assert_eq!(disk.names(&dir.path().join("checkpoints")).unwrap(), ["000002"]);
+    for folder in [dir.path().to_owned(), dir.path().join("attempts")] {
+        let left = disk.names(&folder).unwrap();
+        assert!(left.iter().all(|name| !name.starts_with(".tmp-")), "{left:?}");
+    }
     drop(begun.attempt);
 
     // Shorter than its checkpoint says: the checkpoint is worth nothing.
@@ -389,4 +395,23 @@ fn the_first_signal_asks_and_the_second_ends() {
     assert_eq!(lines.next().as_deref(), Some("asked by Some(15)"));
     send("-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+/// Nobody's half-written file is in another's way, and one that fails leaves nothing.
+#[test]
+fn many_replace_a_file_at_once() {
+    let folder = TempDir::new().unwrap();
+    let (disk, path) = (Disk::default(), folder.path().join("tag"));
+    std::thread::scope(|scope| {
+        for writer in 0..8_u8 {
+            let (disk, path) = (&disk, &path);
+            scope.spawn(move || (0..25).for_each(|_| disk.replace(path, &[writer; 100]).unwrap()));
+        }
+    });
+    let bytes = fs::read(&path).unwrap();
+    assert!(bytes.len() == 100 && bytes.iter().all(|byte| *byte == bytes[0]));
+    let taken = folder.path().join("folder");
+    fs::create_dir(&taken).unwrap();
+    assert!(disk.replace(&taken, b"x").is_err());
+    assert_eq!(disk.names(folder.path()).unwrap(), ["folder", "tag"]);
 }

@@ -123,6 +123,35 @@ fn tags_name_runs_and_keep_them() {
     assert!(!folder.join("runs").join(&two).exists());
 }
 
+/// What cannot be judged is left alone and named, and the rest goes on.
+#[test]
+fn gc_goes_on_beside_what_is_damaged() {
+    let folder = folder();
+    let folder = folder.path();
+    let seeds = ["seed=1", "seed=2", "seed=3"];
+    let [damaged, garbage, linked] = seeds.map(|seed| run(folder, &["steps=1", seed]));
+    let runs = folder.join("runs");
+    fs::remove_file(runs.join(&damaged).join("canon.txt")).unwrap();
+    fs::rename(runs.join(&linked), folder.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", runs.join(&linked)).unwrap();
+    std::os::unix::fs::symlink("../../elsewhere", runs.join(&garbage).join("link")).unwrap();
+    fs::write(runs.join(".tmp-stray"), "half").unwrap();
+    fs::create_dir(runs.join(".tmp-draft-999999999-0")).unwrap();
+    fs::write(runs.join(".tmp-draft-999999999-0/run.lock.kdl"), "half").unwrap();
+    fs::create_dir(runs.join("tags")).unwrap();
+    fs::write(runs.join("tags/.tmp-best-999999999-3"), "half").unwrap();
+    let output = starpo(folder, &["gc", "--yes"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(&format!("left alone: {damaged} is damaged: cannot read")), "{said}");
+    assert!(said.contains(&format!("{linked} is a symbolic link")), "{said}");
+    let mut left = vec![damaged, linked, "tags".to_owned()];
+    left.sort();
+    assert_eq!(Disk::default().names(&runs).unwrap(), left);
+    assert!(Disk::default().names(&runs.join("tags")).unwrap().is_empty());
+    assert!(folder.join("elsewhere/canon.txt").exists() && folder.join("elsewhere/checkpoints/000001").exists());
+}
+
 #[test]
 fn a_run_is_made_again_and_compared() {
     let folder = folder();
@@ -170,11 +199,98 @@ fn an_archive_is_the_run_wherever_it_is_unpacked() {
     let readme = fs::read_to_string(other.join("runs").join(&name).join("README")).unwrap();
     assert!(readme.contains("starpo run bandit steps=1 warm-start=none"), "{readme}");
     assert!(readme.contains(&format!("starpo verify {name}")));
-    assert!(answer(other, &["verify", &name]).starts_with("same"));
+    let verified = starpo(other, &["verify", &name]);
+    let said = String::from_utf8(verified.stderr).unwrap();
+    assert!(verified.stdout.starts_with(b"same") && said.contains("its weights are not here"), "{said}");
     assert_eq!(
         reader::digest(&Disk::default(), &folder.join("runs").join(&name)).unwrap(),
         reader::digest(&Disk::default(), &other.join("runs").join(&name)).unwrap()
     );
+}
+
+/// Without its weights a folder is compared by all that it has.
+#[test]
+fn a_forged_archive_is_not_the_same() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=1"]);
+    let path = folder.join("runs").join(&name);
+    fs::remove_dir_all(path.join("checkpoints")).unwrap();
+    assert!(answer(folder, &["verify", &name]).starts_with("same"));
+    let episodes = path.join("rollouts/step-000001.jsonl.zst");
+    let (bytes, text) = (fs::read(&episodes).unwrap(), reader::episodes(&Disk::default(), &episodes).unwrap());
+    let line = text.lines().count();
+    fs::write(&episodes, zstd::encode_all(format!("{text}{{}}\n").as_bytes(), 1).unwrap()).unwrap();
+    let error = refusal(folder, &["verify", &name]).1;
+    let place = format!("first of all differs rollouts/step-000001.jsonl, line {}", line + 1);
+    assert!(error.contains("its files are not those of then: ") && error.contains(&place), "{error}");
+    fs::write(&episodes, bytes).unwrap();
+    let metrics = path.join("metrics.jsonl");
+    let forged = fs::read_to_string(&metrics).unwrap().replacen("\"kept\":2", "\"kept\":1", 1);
+    fs::write(&metrics, forged).unwrap();
+    let error = refusal(folder, &["verify", &name]).1;
+    assert!(error.contains("metrics.jsonl, step 1: filter.kept is 1, and 2"), "{error}");
+    assert_eq!(Disk::default().names(&folder.join("runs")).unwrap(), [name.as_str()], "nothing is left of it");
+}
+
+#[test]
+fn a_warm_start_is_made_again_and_exported() {
+    let folder = folder();
+    let folder = folder.path();
+    let warm = ["warm-start=expert", "warm-start.episodes=4", "warm-start.steps=1", "max-response-tokens=60"];
+    run(folder, &[&["steps=1"], &warm[..]].concat());
+    let runs = folder.join("runs");
+    let names = Disk::default().names(&runs).unwrap();
+    let warm = names.iter().find(|name| name.starts_with("warm-")).unwrap();
+    assert!(answer(folder, &["verify", warm]).starts_with(&format!("same       {warm}\n")));
+    assert_eq!(Disk::default().names(&runs).unwrap(), names, "nothing is left of it");
+    answer(folder, &["export", warm]);
+    fs::remove_dir_all(runs.join(warm)).unwrap();
+    fs::write(
+        folder.join("run.tar"),
+        zstd::decode_all(&fs::read(folder.join(format!("{warm}.tar.zst"))).unwrap()[..]).unwrap(),
+    )
+    .unwrap();
+    assert!(Command::new("tar").args(["-xf", "../run.tar"]).current_dir(&runs).status().unwrap().success());
+    assert!(answer(folder, &["verify", warm]).starts_with("same"));
+}
+
+/// Longer than the header of an archive has room for.
+#[test]
+fn a_run_of_a_long_name_is_exported() {
+    let folder = folder();
+    let folder = folder.path();
+    let (name, runs) = (run(folder, &["steps=1"]), folder.join("runs"));
+    for length in [146, 155, 156, 200] {
+        let long = format!("{}-{name}", "x".repeat(length - name.len() - 1));
+        fs::rename(runs.join(&name), runs.join(&long)).unwrap();
+        answer(folder, &["export", &long, "-o", "long.tar.zst"]);
+        let tar = zstd::decode_all(&fs::read(folder.join("long.tar.zst")).unwrap()[..]).unwrap();
+        fs::write(folder.join("long.tar"), tar).unwrap();
+        assert!(Command::new("tar").args(["-xf", "long.tar"]).current_dir(folder).status().unwrap().success());
+        let text = |path: PathBuf| reader::episodes(&Disk::default(), &path).unwrap();
+        let unpacked = text(folder.join(&long).join("rollouts/step-000001.jsonl"));
+        assert_eq!(unpacked, text(runs.join(&long).join("rollouts/step-000001.jsonl.zst")), "{length}");
+        fs::rename(runs.join(&long), runs.join(&name)).unwrap();
+    }
+}
+
+#[test]
+fn a_run_that_has_no_weights_yet_says_so() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=1"]);
+    let path = folder.join("runs").join(&name);
+    for gone in ["checkpoints", "rollouts", "evals", "attempts"] {
+        fs::remove_dir_all(path.join(gone)).unwrap();
+    }
+    for gone in ["state", "metrics.jsonl", "result.kdl"] {
+        fs::remove_file(path.join(gone)).unwrap();
+    }
+    for verb in [&["eval", &name][..], &["weights", &name, "out"]] {
+        let (code, error) = refusal(folder, verb);
+        assert!(code == 2 && error.contains("it is not begun") && error.contains("starpo exec"), "{error}");
+    }
 }
 
 #[test]

@@ -12,6 +12,11 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     /// What is there; None if nothing is.
     fn look(&self, path: &Path) -> io::Result<Option<Found>>;
 
+    /// Whether a path is a symbolic link. A file system that has none says no.
+    fn is_link(&self, _: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// The names in a folder, in any order. Names that are not UTF-8 are not ours and are left out.
     fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
 
@@ -94,6 +99,13 @@ impl FileSystem for System {
             Ok(found) => Ok(Some(Found::File(found.len()))),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        match fs::symlink_metadata(path) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+            found => Ok(found?.is_symlink()),
         }
     }
 
