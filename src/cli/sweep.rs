@@ -12,6 +12,7 @@ use super::{CliError, Common, say};
 use crate::config::Diagnostics;
 use crate::experiment;
 use crate::record::{Disk, Progress, RunDir, RunError};
+use crate::report;
 use crate::sweep::{Launcher, Pool, Record, Room, Slurm, SweepEnded, SweepError, SweepResult, drive, jobs};
 
 /// A sweep, or an experiment with several values to some overrides.
@@ -63,7 +64,7 @@ impl Sweep {
         }
         let jobs = jobs(&disk, &common.runs_dir, &record)?;
         if jobs.is_empty() {
-            return self.shown.say(&self.result(&disk, &record, common)?, common);
+            return self.conclude(&disk, &record, common);
         }
         catch_signals()?;
         let output = record.path.join("output");
@@ -74,9 +75,9 @@ impl Sweep {
         progress.finish();
         match ended? {
             SweepEnded::Interrupted(signal) => Err(CliError::Interrupted(signal)),
-            SweepEnded::Done => self.shown.say(&self.result(&disk, &record, common)?, common),
+            SweepEnded::Done => self.conclude(&disk, &record, common),
             SweepEnded::Failed(runs) => {
-                self.shown.say(&self.result(&disk, &record, common)?, common)?;
+                self.conclude(&disk, &record, common)?;
                 Err(CliError::Failed { message: failures(&runs), output })
             }
         }
@@ -121,6 +122,16 @@ impl Sweep {
         let (options, threads) = (self.sbatch.clone(), threads.unwrap_or(1));
         let slurm = Slurm::new(program, runs, output, record.name(), jobs, threads, options);
         Ok(Box::new(slurm.map_err(SweepError::from)?))
+    }
+
+    /// The table, and the page beside the sweep.
+    fn conclude(&self, disk: &Disk, record: &Record, common: &Common) -> Result<(), CliError> {
+        let result = self.result(disk, record, common)?;
+        let page = record.path.join("report.html");
+        disk.replace(&page, report::sweep::page(disk, &result)?.as_bytes())?;
+        self.shown.say(&result, common)?;
+        tell(common, &format!("page {}", page.display()));
+        Ok(())
     }
 
     fn result(&self, disk: &Disk, record: &Record, common: &Common) -> Result<SweepResult, CliError> {

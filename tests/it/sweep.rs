@@ -89,6 +89,10 @@ fn a_sweep_is_carried_out_once_and_goes_on_after_a_kill() {
     let table = text(&again.stdout);
     assert!(table.contains("8 of 8 cells done") && table.contains("A/A: two equal settings, 2 pairs"), "{table}");
 
+    let sweep = std::fs::read_dir(calm.path().join("runs/sweeps")).unwrap().next().unwrap().unwrap();
+    let page = std::fs::read_to_string(sweep.path().join("report.html")).unwrap();
+    assert!(page.contains("again") && page.contains("eval.success"), "the page of the sweep");
+
     let list = starpo(killed.path(), &words(&["--dry-run"]));
     assert_eq!(text(&list.stdout).lines().filter(|line| line.starts_with("new")).count(), 8, "{}", text(&list.stderr));
     // The locks are written: what the documents say from here on changes nothing.
