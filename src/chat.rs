@@ -56,6 +56,8 @@ pub struct Chat<'a> {
     tokens: &'a dyn Tokens,
     specials: Vec<(String, u32)>,
     template: Template,
+    /// What its template writes for the system message that it is tried on.
+    system: String,
     think: bool,
     /// The head of a response, up to the forced prefix.
     header: Vec<u32>,
@@ -93,7 +95,7 @@ impl<'a> Chat<'a> {
             Forced::Answer => ("<answer>", |action| format!("<answer>{action}</answer>")),
             Forced::Nothing => ("", str::to_owned),
         };
-        let Pieces { mut header, close, rewrites } = Pieces::of(&template, think, reply)?;
+        let Pieces { system, mut header, close, rewrites } = Pieces::of(&template, think, reply)?;
         // Some templates open the thought themselves; blanks after it belong to them.
         let prefix = match header.rfind("<think>").filter(|at| header[*at..].trim_end() == "<think>") {
             Some(_) if !think => return Err(format!("the chat template opens a thought with {header:?}: think #true")),
@@ -101,8 +103,18 @@ impl<'a> Chat<'a> {
             None => opening.to_owned(),
         };
         let (specials, none) = (tokens.specials(), Vec::new());
-        let mut chat =
-            Self { tokens, specials, template, think, header: none.clone(), prefix, close: none, ends, rewrites };
+        let mut chat = Self {
+            tokens,
+            specials,
+            template,
+            system,
+            think,
+            header: none.clone(),
+            prefix,
+            close: none,
+            ends,
+            rewrites,
+        };
         chat.header = [chat.ids(&header, None), tokens.encode(&chat.prefix)].concat();
         chat.close = chat.ids(&close, None);
         match chat.specials.iter().any(|(name, _)| close.starts_with(name)) {
@@ -152,7 +164,7 @@ impl<'a> Chat<'a> {
     /// # Errors
     /// If the template needs a system message.
     pub fn opening(&self) -> Result<Vec<u32>, String> {
-        Ok(self.ids(&self.template.opening(self.think)?, None))
+        Ok(self.ids(&self.template.opening(&self.system, self.think)?, None))
     }
 
     /// A user message, and the head of the response to it up to the forced prefix.
@@ -162,7 +174,7 @@ impl<'a> Chat<'a> {
     #[must_use]
     pub fn user(&self, text: &str) -> Vec<u32> {
         let guard = guard(text);
-        let rendered = self.template.user(&self.disarmed(text, guard), self.think);
+        let rendered = self.template.user(&self.system, &self.disarmed(text, guard), self.think);
         let mut ids = self.ids(&rendered.expect("the template takes any text"), Some(guard));
         ids.extend(&self.header);
         ids

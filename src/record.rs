@@ -32,6 +32,7 @@ pub mod sinks;
 pub mod state;
 pub mod tags;
 pub mod timings;
+pub mod values;
 
 pub use attempt::{Attempt, Begun, Facts};
 pub use checkpoint::Checkpoint;

@@ -8,8 +8,8 @@ mod rule;
 mod spread_collapse;
 mod validation_floor;
 
-pub use metrics::is_metric;
-pub use rule::{ActionConfig, EndRun, PARTS, Rule, ScaleLr, metric, no_metric};
+pub use metrics::{is_metric, parts};
+pub use rule::{ActionConfig, EndRun, Rule, ScaleLr, metric, no_metric};
 pub use spread_collapse::SpreadCollapse;
 pub use validation_floor::ValidationFloor;
 

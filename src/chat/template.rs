@@ -26,6 +26,8 @@ pub struct Template {
 /// What a template writes around the contents of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pieces {
+    /// What [`Template::user`] is told.
+    pub(super) system: String,
     /// Before a response that is due.
     pub(super) header: String,
     /// After a response.
@@ -80,22 +82,25 @@ impl Template {
         template.render(context! { ..conversation, ..tokens }).map_err(|error| format!("the chat template: {error}"))
     }
 
-    /// What it writes for a message of the user, the response to it not included.
-    pub(super) fn user(&self, text: &str, think: bool) -> Result<String, String> {
-        let opening = self.render(&[SYSTEM], think, false)?;
+    /// What it writes for a system message, any one.
+    pub(super) fn system(&self, think: bool) -> Result<String, String> {
+        self.render(&[SYSTEM], think, false)
+    }
+
+    /// What it writes for a message of the user, the response to it not included:
+    /// after `system`, which is [`Template::system`].
+    pub(super) fn user(&self, system: &str, text: &str, think: bool) -> Result<String, String> {
         let both = self.render(&[SYSTEM, ("user", text)], think, false)?;
-        let piece = both.strip_prefix(&opening).ok_or_else(|| {
-            format!(
-                "the chat template does not append a user's message to a system message: {opening:?}, then {both:?}"
-            )
+        let piece = both.strip_prefix(system).ok_or_else(|| {
+            format!("the chat template does not append a user's message to a system message: {system:?}, then {both:?}")
         })?;
         Ok(piece.to_owned())
     }
 
     /// What it writes before the first message of a conversation without a system message.
-    pub(super) fn opening(&self, think: bool) -> Result<String, String> {
+    pub(super) fn opening(&self, system: &str, think: bool) -> Result<String, String> {
         let [first, ..] = USERS;
-        let (both, piece) = (self.render(&[first], think, false)?, self.user(first.1, think)?);
+        let (both, piece) = (self.render(&[first], think, false)?, self.user(system, first.1, think)?);
         let opening = both.strip_suffix(&piece).map(str::to_owned);
         opening.ok_or_else(|| format!("the chat template needs a system message: without one it is {both:?}"))
     }
@@ -111,7 +116,8 @@ impl Pieces {
         let header = due.strip_prefix(&alone).ok_or_else(|| {
             format!("the chat template does not append the head of a response: {alone:?}, then {due:?}")
         })?;
-        let users = [two, three].map(|(_, text)| template.user(text, think));
+        let system = template.system(think)?;
+        let users = [two, three].map(|(_, text)| template.user(&system, text, think));
         let [second, third] = [users[0].clone()?, users[1].clone()?];
         let talk = |a: &str, b: &str| {
             template.render(&[SYSTEM, one, ("assistant", a), two, ("assistant", b), three], think, true)
@@ -135,6 +141,6 @@ impl Pieces {
             let excerpt = |text: &str| text.chars().skip(same.saturating_sub(12)).take(48).collect::<String>();
             format!("it writes {:?} where {:?} was sent", excerpt(&rendered), excerpt(&sent))
         });
-        Ok(Self { header: header.to_owned(), close: close.to_owned(), rewrites })
+        Ok(Self { system, header: header.to_owned(), close: close.to_owned(), rewrites })
     }
 }

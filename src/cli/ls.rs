@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::run::tell;
 use super::{CliError, Common, say};
 use crate::record::reader::{self, Summary};
-use crate::record::{Disk, State, tags};
+use crate::record::{Disk, tags};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Ls {}
@@ -42,14 +42,10 @@ fn table<'t>(runs: &[Summary], tags: impl Fn(&Summary) -> Vec<&'t str>) -> Strin
         format!("{:<40} {:<12} {:>6} {:>8} {:>8}  {:<20}  tags", "run", "state", "step", "success", "eval", "ended");
     for run in runs {
         let share = |value: &Value| value.as_f64().map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
-        let state = match &run.state {
-            State::Failed(_) => "failed",
-            state => state.name(),
-        };
         let line = format!(
             "\n{:<40} {:<12} {:>6} {:>8} {:>8}  {:<20}  {}",
             run.name,
-            state,
+            run.state.name(),
             run.step,
             share(&run.metrics["rollout"]["success"]),
             share(&run.metrics["eval"]["success"]),

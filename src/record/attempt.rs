@@ -11,6 +11,7 @@ use crate::record::fields::Fields;
 use crate::record::lease::{self, Lease};
 use crate::record::state::{State, Status};
 use crate::record::timings::{unix_time, utc};
+use crate::record::values::leaves;
 use crate::record::{Disk, RunDir, RunError, digest, provenance};
 
 /// The files that grow line by line and are cut back to a checkpoint.
@@ -183,7 +184,7 @@ impl Attempt {
         self.lease.check()?;
         let folder = self.path().join(folder);
         let path = folder.join(format!("step-{step:06}.jsonl.zst"));
-        let bytes = compress(lines.as_bytes()).map_err(RunError::io("compress", &path))?;
+        let bytes = compress(lines.as_bytes(), COMPRESSION).map_err(RunError::io("compress", &path))?;
         self.run.disk.ensure_folder(&folder)?;
         self.run.disk.replace(&path, &bytes)
     }
@@ -281,8 +282,9 @@ pub(super) fn step_of(name: &str) -> Option<usize> {
     name.strip_prefix("step-")?.split('.').next()?.parse().ok()
 }
 
-fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION)?;
+/// By zstd, with a checksum.
+pub(super) fn compress(bytes: &[u8], level: i32) -> std::io::Result<Vec<u8>> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), level)?;
     encoder.include_checksum(true)?;
     std::io::copy(&mut &*bytes, &mut encoder)?;
     encoder.finish()
@@ -290,18 +292,11 @@ fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
 
 /// Nested objects as lines of `rollout.success 0.5`.
 fn flat(metrics: &Value) -> Fields {
-    fn walk(fields: Fields, path: &str, value: &Value) -> Fields {
-        match value {
-            Value::Object(members) => members.iter().fold(fields, |fields, (name, value)| {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                walk(fields, &path, value)
-            }),
-            Value::Null => fields.with(path, "#null"),
-            Value::Bool(value) => fields.with(path, format_args!("#{value}")),
-            Value::Number(number) => fields.with(path, number),
-            Value::String(text) => fields.with_text(path, text),
-            Value::Array(_) => fields.with_text(path, &value.to_string()),
-        }
-    }
-    walk(Fields::default(), "", metrics)
+    leaves(metrics).into_iter().fold(Fields::default(), |fields, (path, value)| match value {
+        Value::Null => fields.with(&path, "#null"),
+        Value::Bool(value) => fields.with(&path, format_args!("#{value}")),
+        Value::Number(number) => fields.with(&path, number),
+        Value::String(text) => fields.with_text(&path, text),
+        other => fields.with_text(&path, &other.to_string()),
+    })
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::record::values::leaves;
 use crate::record::{Disk, RunError, checkpoint, reader};
 
 /// The first difference of the records, episodes and last weights of two runs, for a person; None if there is none.
@@ -13,7 +14,7 @@ use crate::record::{Disk, RunError, checkpoint, reader};
 pub fn difference(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, RunError> {
     let (ours, theirs) = (reader::metrics(disk, a)?, reader::metrics(disk, b)?);
     for (one, other) in ours.iter().zip(&theirs) {
-        if let Some(what) = values("", one, other) {
+        if let Some(what) = values(one, other) {
             return Ok(Some(format!("metrics.jsonl, step {}: {what}", one["step"])));
         }
     }
@@ -49,15 +50,12 @@ fn plain(names: Vec<String>) -> Vec<(String, String)> {
 }
 
 /// The first of the values in two records that differ.
-fn values(path: &str, a: &Value, b: &Value) -> Option<String> {
-    match (a, b) {
-        (Value::Object(ours), Value::Object(theirs)) if ours.keys().eq(theirs.keys()) => {
-            ours.iter().find_map(|(name, a)| {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                values(&path, a, &theirs[name])
-            })
-        }
-        (a, b) if a == b => None,
-        (a, b) => Some(format!("{path} is {a}, and {b}")),
+fn values(a: &Value, b: &Value) -> Option<String> {
+    let (ours, theirs) = (leaves(a), leaves(b));
+    match ours.iter().zip(&theirs).find(|(one, other)| one != other) {
+        Some(((path, a), (other, b))) if path == other => Some(format!("{path} is {a}, and {b}")),
+        Some(((path, _), (other, _))) => Some(format!("{path} stands where the other has {other}")),
+        None if ours.len() == theirs.len() => None,
+        None => Some(format!("it has {} values, and {}", ours.len(), theirs.len())),
     }
 }

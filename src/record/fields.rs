@@ -4,6 +4,8 @@ use std::fmt::{self, Display};
 
 use kdl::{KdlDocument, KdlIdentifier};
 
+use crate::config::show::quoted;
+
 /// Lines of a name and a value, as they are written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(String);
@@ -33,26 +35,6 @@ impl Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-/// A string of KDL, on one line whatever it holds.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut string = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => string.extend(['\\', c]),
-            '\n' => string.push_str("\\n"),
-            _ if c.is_control() || is_mark(c) => string.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
-            _ => string.push(c),
-        }
-    }
-    string.push('"');
-    string
-}
-
-/// Whether KDL wants a character escaped: marks of direction, separators, the byte order mark.
-fn is_mark(c: char) -> bool {
-    matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
 /// Such a document, read back.

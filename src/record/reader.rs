@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::record::attempt::step_of;
+use crate::record::attempt::{STEPWISE, step_of};
 use crate::record::fields::Read;
 use crate::record::lease::Holder;
 use crate::record::state::Status;
@@ -51,7 +51,7 @@ pub fn list(disk: &Disk, runs: &Path) -> Result<(Vec<Summary>, Vec<RunError>), R
 pub fn summary(disk: &Disk, path: &Path) -> Result<Summary, RunError> {
     let run = RunDir::open(disk, path);
     let status = status(disk, path)?;
-    let metrics = metrics(disk, path)?.pop().unwrap_or(Value::Null);
+    let metrics = last(disk, &path.join("metrics.jsonl"))?;
     let attempt = disk.find_text(&path.join(format!("attempts/{:04}.kdl", status.attempt)))?;
     let name = run.name();
     let (experiment, id) = split(&name);
@@ -122,12 +122,26 @@ pub fn timings(disk: &Disk, run: &Path) -> Result<Vec<Value>, RunError> {
 
 fn lines(disk: &Disk, path: &Path) -> Result<Vec<Value>, RunError> {
     let text = disk.find_text(path)?.unwrap_or_default();
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let parse = |(number, line): (usize, &str)| {
-        let what = |error| format!("line {}: {error}", number + 1);
-        serde_json::from_str(line).map_err(|error| RunError::Corrupt { path: path.to_owned(), what: what(error) })
-    };
-    whole.lines().enumerate().map(parse).collect()
+    whole(&text).lines().enumerate().map(|(before, line)| record(path, before, line)).collect()
+}
+
+/// The last of [`lines`] alone, since a record grows long; null before the first.
+fn last(disk: &Disk, path: &Path) -> Result<Value, RunError> {
+    let text = disk.find_text(path)?.unwrap_or_default();
+    match whole(&text).rsplit_once('\n').unwrap_or(("", whole(&text))) {
+        (_, "") => Ok(Value::Null),
+        (before, line) => record(path, before.lines().count(), line),
+    }
+}
+
+/// What of a record's text is not torn, without its last line's end.
+fn whole(text: &str) -> &str {
+    text.rfind('\n').map_or("", |end| &text[..end])
+}
+
+fn record(path: &Path, before: usize, line: &str) -> Result<Value, RunError> {
+    let corrupt = |error| RunError::Corrupt { path: path.to_owned(), what: format!("line {}: {error}", before + 1) };
+    serde_json::from_str(line).map_err(corrupt)
 }
 
 /// The text of a file of episodes, compressed by zstd or plain: its first bytes tell.
@@ -149,9 +163,20 @@ pub fn episodes(disk: &Disk, path: &Path) -> Result<String, RunError> {
 /// # Errors
 /// If the folder cannot be listed; none is there: an empty list.
 pub fn rollouts(disk: &Disk, run: &Path) -> Result<Vec<(usize, PathBuf)>, RunError> {
-    let folder = run.join("rollouts");
+    stepwise(disk, &run.join(STEPWISE[0]))
+}
+
+/// The steps after which a run was evaluated, ascending, each with its file of episodes.
+///
+/// # Errors
+/// As [`rollouts`].
+pub fn evals(disk: &Disk, run: &Path) -> Result<Vec<(usize, PathBuf)>, RunError> {
+    stepwise(disk, &run.join(STEPWISE[1]))
+}
+
+fn stepwise(disk: &Disk, folder: &Path) -> Result<Vec<(usize, PathBuf)>, RunError> {
     let step = |name: String| Some((step_of(&name)?, folder.join(name)));
-    let mut steps: Vec<(usize, PathBuf)> = disk.names(&folder)?.into_iter().filter_map(step).collect();
+    let mut steps: Vec<(usize, PathBuf)> = disk.names(folder)?.into_iter().filter_map(step).collect();
     steps.sort();
     Ok(steps)
 }
@@ -164,7 +189,6 @@ pub fn attempts(disk: &Disk, run: &Path) -> Result<Vec<Vec<(String, String)>>, R
     let folder = run.join("attempts");
     let mut names = disk.names(&folder)?;
     names.retain(|name| name.ends_with(".kdl"));
-    names.sort();
     let read = |name: String| Ok(Read::parse(&disk.read_text(&folder.join(name))?).map_or_else(Vec::new, Read::all));
     names.into_iter().map(read).collect()
 }

@@ -2,7 +2,7 @@
 
 use kdl::KdlDocument;
 
-use crate::record::fields::quoted;
+use crate::config::show::quoted;
 
 /// What became of a run's latest attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]

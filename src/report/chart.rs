@@ -206,7 +206,7 @@ impl Series {
 }
 
 /// A path through some places.
-fn line(places: impl Iterator<Item = (f64, f64)>) -> String {
+pub(super) fn line(places: impl Iterator<Item = (f64, f64)>) -> String {
     places.enumerate().map(|(n, (x, y))| format!("{}{x:.1} {y:.1}", if n == 0 { "M" } else { "L" })).collect()
 }
 

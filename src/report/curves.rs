@@ -1,11 +1,12 @@
 //! Which metrics are drawn together, for one run or for several.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::chart::{Chart, Series};
 use super::scale::Unit::{self, Plain, Share};
+use crate::record::values::{at, leaves};
 use crate::stats;
 
 /// A chart: title, what it measures, unit, and the metrics on it with their names there.
@@ -125,11 +126,11 @@ pub fn line_by_run(path: &str, unit: Unit, arms: &[Arm<'_>]) -> Option<Chart> {
 /// Charts of every other number that a run recorded.
 #[must_use]
 pub fn others(metrics: &[Value]) -> Vec<Chart> {
-    let mut paths = Vec::new();
     let mut seen: BTreeSet<String> =
         CURVES.iter().flat_map(|(.., metrics)| metrics.iter().map(|(path, _)| (*path).to_owned())).collect();
     seen.insert("step".to_owned());
-    metrics.iter().for_each(|line| find("", line, &mut seen, &mut paths));
+    let numbers = metrics.iter().flat_map(leaves).filter(|(_, value)| value.is_number());
+    let paths: Vec<String> = numbers.map(|(path, _)| path).filter(|path| seen.insert(path.clone())).collect();
     let arm = Arm { name: String::new(), runs: vec![metrics] };
     let one = |path: &String| chart(path, "", Plain, arm.series(path, String::new(), 0));
     paths.iter().filter_map(one).collect()
@@ -139,12 +140,11 @@ pub fn others(metrics: &[Value]) -> Vec<Chart> {
 #[must_use]
 pub fn phases(timings: &[Value]) -> Option<Chart> {
     let mut names: Vec<&str> = Vec::new();
-    let times = |line: &'_ Value| line["phases"].as_object().cloned().unwrap_or_default();
     for line in timings {
         let phases = line["phases"].as_object()?;
         names.extend(phases.keys().map(String::as_str).filter(|name| !names.contains(name)).collect::<Vec<_>>());
     }
-    let of = |line: &Value, name: &str| times(line).get(name).and_then(Value::as_f64).unwrap_or(0.0);
+    let of = |line: &Value, name: &str| line["phases"][name].as_f64().unwrap_or(0.0);
     let total = |name: &str| timings.iter().map(|line| of(line, name)).sum::<f64>();
     let all: f64 = names.iter().map(|name| total(name)).sum();
     let (large, small): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| total(name) >= 0.01 * all);
@@ -167,24 +167,6 @@ pub fn phases(timings: &[Value]) -> Option<Chart> {
 /// None without lines.
 fn chart(title: &str, about: &str, unit: Unit, series: Vec<Series>) -> Option<Chart> {
     (!series.is_empty()).then(|| Chart { title: title.to_owned(), about: about.to_owned(), unit, series })
-}
-
-/// The number at a metric's path.
-#[must_use]
-pub fn at(line: &Value, path: &str) -> Option<f64> {
-    path.split('.').try_fold(line, |value, name| value.get(name))?.as_f64()
-}
-
-/// Paths of numbers below `value` that are not in `seen`, in their order.
-fn find(path: &str, value: &Value, seen: &mut BTreeSet<String>, paths: &mut Vec<String>) {
-    match value {
-        Value::Object(members) => members.iter().for_each(|(name, value)| {
-            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            find(&path, value, seen, paths);
-        }),
-        Value::Number(_) if seen.insert(path.to_owned()) => paths.push(path.to_owned()),
-        _ => {}
-    }
 }
 
 impl Arm<'_> {
@@ -214,16 +196,19 @@ impl Arm<'_> {
             return Vec::new();
         }
         let points = self.points(path);
-        let error = |lines: &[Value], step: f64| {
-            let line = lines.iter().find(|line| at(line, "step") == Some(step))?;
-            at(line, &format!("{path}_error"))
-        };
         let band = match self.runs.as_slice() {
-            [lines] => points
-                .iter()
-                .filter_map(|(step, value)| error(lines, *step).map(|error| (*step, value - error, value + error)))
-                .collect(),
-            _ => values.iter().map(|(step, values)| (*step, least(values), -least(&negated(values)))).collect(),
+            [_] => {
+                let errors: BTreeMap<u64, f64> = self
+                    .points(&format!("{path}_error"))
+                    .into_iter()
+                    .map(|(step, error)| (step as u64, error))
+                    .collect();
+                let error = |step: f64| errors.get(&(step as u64));
+                let around =
+                    |(step, value): &(f64, f64)| error(*step).map(|error| (*step, value - error, value + error));
+                points.iter().filter_map(around).collect()
+            }
+            _ => values.iter().map(|(step, values)| (*step, least(values), most(values))).collect(),
         };
         let recorded = self.runs.iter().map(|run| run.len()).max().unwrap_or(0);
         let dots = points.len() <= 40 && 2 * points.len() < recorded;
@@ -235,6 +220,6 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-fn negated(values: &[f64]) -> Vec<f64> {
-    values.iter().map(|value| -value).collect()
+fn most(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }

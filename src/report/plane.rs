@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::chart::{escaped, text};
-use super::curves::at;
+use super::chart::{escaped, line, text};
 use super::scale::{Axis, Unit};
 use crate::diagnose::CollapseConfig;
 use crate::diagnose::regime::{Point, Regime};
+use crate::record::values::at;
 
 const SIZE: (f64, f64) = (560.0, 340.0);
 const LEFT: f64 = 52.0;
@@ -82,12 +82,7 @@ fn names(quarters: &[(Regime, f64, f64, f64, f64)]) -> String {
 /// The way through time: early measurements pale, the last one full.
 fn path(points: &[(f64, Point)], place: impl Fn(&Point) -> (f64, f64)) -> String {
     let places: Vec<(f64, f64)> = points.iter().map(|(_, point)| place(point)).collect();
-    let line: String = places
-        .iter()
-        .enumerate()
-        .map(|(n, (x, y))| format!("{}{x:.1} {y:.1}", if n == 0 { "M" } else { "L" }))
-        .collect();
-    let mut out = format!(r#"<path class="way" d="{line}"/>"#);
+    let mut out = format!(r#"<path class="way" d="{}"/>"#, line(places.iter().copied()));
     for (number, ((step, point), (x, y))) in points.iter().zip(&places).enumerate() {
         let age = 0.25 + 0.75 * (number + 1) as f64 / points.len() as f64;
         let said = format!("step {step}: H(Z|X) {:.3}, MI {:.3}", point.entropy, point.mi);

@@ -45,6 +45,14 @@ const NAMES: &[(&str, &[&str])] = &[
     ("eval.greedy.by_env.*", ENV),
 ];
 
+/// The parts of a record that hold metrics.
+#[must_use]
+pub fn parts() -> Vec<&'static str> {
+    let mut parts: Vec<&str> = NAMES.iter().map(|(path, _)| path.split('.').next().unwrap_or(path)).collect();
+    parts.dedup();
+    parts
+}
+
 /// Whether some record of some run has a number of that path.
 #[must_use]
 pub fn is_metric(path: &str) -> bool {

@@ -2,14 +2,9 @@
 
 use serde_json::Value;
 
-use super::metrics::{is_metric, nearest};
+use super::metrics::{is_metric, nearest, parts};
 use super::{Action, Memory};
 use crate::config::{section, variants};
-
-/// The parts of a record that hold metrics. Not every record has all of them: an update needs a group to learn from,
-/// and evaluations and diagnoses come now and then.
-pub const PARTS: &[&str] =
-    &["rollout", "collapse", "filter", "reward", "advantage", "gradients", "critic", "update", "eval"];
 
 section! {
     /// Acts once a metric has been beyond a bound in so many consecutive records, from the first training step on, that
@@ -96,7 +91,7 @@ pub fn no_metric(path: &str) -> Option<(String, String)> {
     }
     let near = nearest(path).iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
     let near = if near.is_empty() { String::new() } else { format!("did you mean {near}? ") };
-    let help = format!("{near}the path of a number in metrics.jsonl begins with {}", PARTS.join(", "));
+    let help = format!("{near}the path of a number in metrics.jsonl begins with {}", parts().join(", "));
     Some((format!("`{path}` is no metric of a step"), help))
 }
 

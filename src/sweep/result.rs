@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::comparison::Comparison;
 use super::record::Record;
-use crate::record::{Disk, RunError, State, reader};
+use crate::record::{Disk, RunDir, RunError, State, reader, values};
 
 /// What a table shows when a sweep does not say.
 const METRICS: [&str; 3] = ["eval.success", "eval.greedy.success", "eval.reward"];
@@ -84,21 +84,25 @@ impl CellResult {
     /// # Errors
     /// The system's; [`RunError::Corrupt`].
     pub fn read(disk: &Disk, run: &Path) -> Result<Self, RunError> {
-        let summary = reader::summary(disk, run)?;
         let metrics = reader::metrics(disk, run)?;
         let seed = seed(&disk.read_text(&run.join("canon.txt"))?);
         let evaluated = metrics.iter().rev().find(|line| line["eval"].is_object());
         let tasks = match evaluated.and_then(|line| line["step"].as_u64()) {
-            Some(step) => tasks(disk, &run.join(format!("evals/step-{step:06}.jsonl.zst")))?,
+            Some(step) => {
+                let file = reader::evals(disk, run)?.into_iter().find(|(found, _)| *found as u64 == step);
+                let what = || format!("evals/ lacks step {step}");
+                let (_, file) = file.ok_or_else(|| RunError::Corrupt { path: run.to_owned(), what: what() })?;
+                tasks(disk, &file)?
+            }
             None => BTreeMap::new(),
         };
         Ok(Self {
             case: String::new(),
             axes: Vec::new(),
             seed,
-            run: summary.name,
+            run: RunDir::open(disk, run).name(),
             path: run.to_owned(),
-            state: summary.state,
+            state: reader::status(disk, run)?.state,
             digest: reader::digest(disk, run)?,
             metrics,
             tasks,
@@ -108,8 +112,7 @@ impl CellResult {
     /// The last value of a metric, such as `eval.success`; None if no step has it.
     #[must_use]
     pub fn value(&self, metric: &str) -> Option<f64> {
-        let at = |line: &Value| metric.split('.').try_fold(line, |value, name| value.get(name))?.as_f64();
-        self.metrics.iter().rev().find_map(at)
+        self.metrics.iter().rev().find_map(|line| values::at(line, metric))
     }
 }
 

@@ -11,9 +11,7 @@ use starpo::experiment::{Resolved, resolve_with};
 use starpo::filter::{EmptyConfig, EqualRewards, FilterConfig, Refill};
 use starpo::gather::gather;
 use starpo::record::{Disk, checkpoint, reader};
-use starpo::stop::{
-    ActionConfig, EndRun, PARTS, Rule, ScaleLr, SpreadCollapse, StopConfig, Stops, ValidationFloor, metric,
-};
+use starpo::stop::{ActionConfig, EndRun, Rule, ScaleLr, SpreadCollapse, StopConfig, Stops, ValidationFloor, metric};
 use starpo::trajectory::Group;
 
 use crate::config::Files;
@@ -210,7 +208,8 @@ fn a_run_that_stops_early_ends_in_order_and_says_why() {
     assert_eq!(checkpoint::steps(&Disk::default(), &run).unwrap().last(), Some(&3));
     // Every part of a record is one that a rule may look at.
     let parts = lines.iter().flat_map(|line| line.as_object().unwrap().keys());
-    assert!(parts.into_iter().all(|part| part == "step" || PARTS.contains(&part.as_str())));
+    let known = starpo::stop::parts();
+    assert!(parts.into_iter().all(|part| part == "step" || known.contains(&part.as_str())));
 }
 
 #[test]

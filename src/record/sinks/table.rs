@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::record::episode::{self, EpisodeRecord};
+use crate::record::values::leaves;
 use crate::record::{Disk, RunError, reader};
 
 /// Rows of cells under named columns. A null is an empty cell.
@@ -23,7 +24,7 @@ impl Table {
         let (mut columns, mut rows) = (Vec::<String>::new(), Vec::new());
         for record in records {
             let mut row = vec![Value::Null; columns.len()];
-            for (path, value) in leaves(record) {
+            for (path, value) in leaves(record).into_iter().map(|(path, value)| (path, cell(value))) {
                 match columns.iter().position(|column| *column == path) {
                     Some(column) => row[column] = value,
                     None => {
@@ -78,22 +79,9 @@ fn turns_of(episode: &EpisodeRecord) -> impl Iterator<Item = Value> {
     })
 }
 
-/// What stands at the ends of nested objects, with its path; an array stands as its JSON.
-pub(super) fn leaves(record: &Value) -> Vec<(String, Value)> {
-    fn walk(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
-        match value {
-            Value::Object(members) => {
-                for (name, value) in members {
-                    walk(&if path.is_empty() { name.clone() } else { format!("{path}.{name}") }, value, found);
-                }
-            }
-            Value::Array(_) => found.push((path.to_owned(), Value::String(value.to_string()))),
-            value => found.push((path.to_owned(), value.clone())),
-        }
-    }
-    let mut found = Vec::new();
-    walk("", record, &mut found);
-    found
+/// An array stands as its JSON.
+fn cell(value: &Value) -> Value {
+    if value.is_array() { Value::String(value.to_string()) } else { value.clone() }
 }
 
 #[cfg(test)]
