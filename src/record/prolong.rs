@@ -103,8 +103,13 @@ fn shared(disk: &Disk, run: PathBuf) -> Option<Shared> {
     let load = |step| checkpoint::load(disk, &run, step).ok();
     let independent = |found: &Checkpoint| found.counters["stage"]["foreseen"] == false;
     let steps = checkpoint::steps(disk, &run).ok()?;
-    let checkpoint = steps.into_iter().rev().filter_map(load).find(independent)?;
-    let best = checkpoint.counters["best"]["step"].as_u64().map(|step| step as usize);
-    let best = best.filter(|best| *best < checkpoint.step).and_then(load);
-    Some(Shared { run, checkpoint, best })
+    steps.into_iter().rev().filter_map(load).filter(independent).find_map(|checkpoint| {
+        let best = checkpoint.counters["best"]["step"].as_u64().map(|step| step as usize);
+        let best = match best.filter(|best| *best < checkpoint.step) {
+            // Pruned since, where a later evaluation did better: the longer run would be without it.
+            Some(best) => Some(load(best)?),
+            None => None,
+        };
+        Some(Shared { run: run.clone(), checkpoint, best })
+    })
 }

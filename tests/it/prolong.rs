@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use starpo::experiment::Resolved;
-use starpo::record::{Disk, Facts, RunDir, reader};
+use starpo::record::{Disk, Facts, RunDir, checkpoint, reader};
 use starpo::schedule::ScheduleConfig;
 
 use crate::disk::{End, Fault, Memory};
@@ -99,6 +99,27 @@ fn a_longer_run_takes_what_did_not_know_the_length() {
         assert_eq!(both[0], both[1], "{more:?}");
     }
     assert_eq!(ScheduleConfig::NAMES, ["constant", "linear", "cosine"], "each is among the cases");
+}
+
+/// The best checkpoint of a shorter run may be that of its final evaluation, and the one before it pruned.
+#[test]
+fn a_longer_run_has_its_best_checkpoint() {
+    let mut pruned = 0;
+    for seed in 1..=6 {
+        let more = ["eval.every=4", "checkpoints=1", &format!("seed={seed}")];
+        let (ten, twenty) = (run(10, &more), run(20, &more));
+        let (calm, memory) = (Memory::new(), Memory::new());
+        attempt(&memory.disk(), Path::new(RUNS), &ten).unwrap();
+        let best = reader::result(&memory.disk(), &directory(&ten)).unwrap().unwrap().best;
+        pruned += usize::from(best == Some(10));
+        let ends = [&calm, &memory].map(|memory| {
+            attempt(&memory.disk(), Path::new(RUNS), &twenty).unwrap();
+            let steps = checkpoint::steps(&memory.disk(), &directory(&twenty)).unwrap();
+            (reader::result(&memory.disk(), &directory(&twenty)).unwrap(), steps)
+        });
+        assert_eq!(ends[0], ends[1], "seed {seed}");
+    }
+    assert!(pruned > 0);
 }
 
 #[test]
