@@ -4,7 +4,7 @@
 //! start, or a run whose weights it starts from. Texts are searched for the run's name, so what an older or a newer
 //! version wrote counts too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::record::disk::Found;
@@ -115,26 +115,31 @@ fn kept(
             kept.insert(run.clone());
         }
     }
+    let mut starts = BTreeMap::new();
+    for run in all.iter().filter(|run| !kept.contains(*run)) {
+        let canon = RunDir::open(disk, &runs.join(run)).canon()?;
+        starts.extend(is_start(&canon).then_some((run, canon)));
+    }
     let mut new: Vec<String> = kept.iter().cloned().collect();
     while let Some(run) = new.pop() {
         let run = RunDir::open(disk, &runs.join(run));
         // A damaged one needs what is left of it to say so.
         let (lock, canon) = (run.lock().unwrap_or_default(), run.canon().unwrap_or_default());
-        for other in all.iter().filter(|other| !kept.contains(*other)).cloned().collect::<Vec<_>>() {
-            if lock.contains(&other) || is_part(&RunDir::open(disk, &runs.join(&other)).canon()?, &canon) {
+        let lines: BTreeSet<&str> = canon.lines().collect();
+        let is_part = |start: &String| start.lines().skip(1).all(|line| lines.contains(line));
+        for other in all {
+            if !kept.contains(other) && (lock.contains(other) || starts.get(other).is_some_and(is_part)) {
                 kept.insert(other.clone());
-                new.push(other);
+                new.push(other.clone());
             }
         }
     }
     Ok(kept)
 }
 
-/// Whether a canonical text is that of a warm start, which has lines of its runs', and this is such a run's.
-fn is_part(warm: &str, canon: &str) -> bool {
-    let lines: BTreeSet<&str> = canon.lines().collect();
-    let (mut own, length) = (warm.lines().skip(1), warm.lines().count());
-    length > 1 && length < lines.len() && own.all(|line| lines.contains(line))
+/// Whether a canonical text is that of a warm start, which has lines of its runs'.
+fn is_start(canon: &str) -> bool {
+    canon.lines().next().is_some_and(|header| header.ends_with(" warm-start"))
 }
 
 /// Adds the texts of a folder and the folders in it.
