@@ -31,13 +31,13 @@ pub const TABLE: &[Foreign] = table! {
     Ragen "enable_response_mask" => "rollout.mask" { "True" => "assistant", "False" => "after-system" },
         "the default \"sampled\" learns from sampled tokens alone, without the role and the next turn's start";
     Ragen "grpo_advantage_length_weight" => "advantage.length-weight";
-    Ragen "lora.rank" => "", "there is no LoRA: all weights are trained";
-    Ragen "lora.alpha" => "", "there is no LoRA: all weights are trained";
-    Ragen "lora.target_modules" => "", "there is no LoRA: all weights are trained";
+    Ragen "lora.rank" => "adapter.rank", "with adapter=lora; there 0 trains all weights, as adapter=none here";
+    Ragen "lora.alpha" => "adapter.alpha", "with adapter=lora";
+    Ragen "lora.target_modules" => "adapter.targets", "with adapter=lora; all-linear is all seven projections";
     Both "actor_rollout_ref.model.path" => "model.path", "with model=pretrained: a Hugging Face folder on this machine";
-    Both "actor_rollout_ref.model.lora_rank" => "", "there is no LoRA: all weights are trained";
-    Both "actor_rollout_ref.model.lora_alpha" => "", "there is no LoRA: all weights are trained";
-    Both "actor_rollout_ref.model.target_modules" => "", "there is no LoRA: all weights are trained";
+    Both "actor_rollout_ref.model.lora_rank" => "adapter.rank", "with adapter=lora; there 0 trains all weights, as adapter=none here";
+    Both "actor_rollout_ref.model.lora_alpha" => "adapter.alpha", "with adapter=lora";
+    Both "actor_rollout_ref.model.target_modules" => "adapter.targets", "with adapter=lora; all-linear is all seven projections";
     Both "actor_rollout_ref.model.enable_gradient_checkpointing" => "",
         "gradients are the same either way; shards are small";
     Both "actor_rollout_ref.model.use_remove_padding" => "", "rows are never padded";
@@ -214,7 +214,8 @@ pub const TABLE: &[Foreign] = table! {
     Both "trainer.val_only" => "", "`starpo eval EXPERIMENT` or `starpo eval RUN` evaluates alone";
     Ragen "trainer.generations_to_log_to_wandb.val" => "",
         "every episode of every evaluation is kept in the run's folder";
-    Both "trainer.logger" => "", "records are files of the run's folder: metrics.jsonl, rollouts/, evals/";
+    Both "trainer.logger" => "logging.tensorboard" { "tensorboard" => "true", "console" => "false" },
+        "and logging.parquet; the records themselves are files of the run's folder: metrics.jsonl, rollouts/, evals/";
     Both "trainer.max_actor_ckpt_to_keep" => "execution.checkpoints";
     Both "trainer.max_critic_ckpt_to_keep" => "execution.checkpoints", "a critic is in the policy's checkpoint";
     Both "trainer.critic_warmup" => "critic.warmup", "with critic=own";
