@@ -30,7 +30,7 @@ pub use canon::{HEADER, canonical, type_name};
 pub use error::{Diagnostic, Diagnostics};
 pub use explain::{Explanation, explain};
 pub use overrides::ShortName;
-pub(crate) use schema::nearest;
+pub(crate) use schema::{ends_with, nearest};
 pub use source::{Place, Source};
 
 /// What lies outside: this layer reads nothing by itself. Paths are relative to the project's root, or absolute.

@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
 use super::{Cli, CliError, Common, say};
-use crate::config::{Field, Kind, Reader, fields, tree};
+use crate::config::{Field, Kind, Reader, ends_with, fields, tree};
 use crate::experiment::{self, FIELDS};
+use crate::record::{Disk, tags};
 
 /// The file that every run's directory has.
 const LOCK: &str = "run.lock.kdl";
@@ -65,7 +66,7 @@ impl Complete {
 /// What could stand where `word` is.
 fn candidates(before: &[String], word: &str, outside: &dyn Reader, runs: &Path) -> Vec<String> {
     let command = Cli::command();
-    let plain: Vec<&str> = before.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    let (plain, is_value) = plain(&command, before);
     let Some(verb) = plain.first().and_then(|verb| command.find_subcommand(verb)) else {
         let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
         return verbs.map(|verb| verb.get_name().to_owned()).collect();
@@ -77,25 +78,47 @@ fn candidates(before: &[String], word: &str, outside: &dyn Reader, runs: &Path) 
     if before.last().is_some_and(|option| option == "--path") {
         return fields(FIELDS).into_iter().map(|(path, _)| path).collect();
     }
+    if is_value {
+        return Vec::new();
+    }
     match (verb.get_name(), &plain[1..]) {
         ("explain", []) => fields(FIELDS).into_iter().map(|(path, _)| path).collect(),
         ("explain", [_]) | ("run", []) => experiments(outside),
         ("sweep", []) => [experiments(outside), sweeps(outside)].concat(),
         ("show" | "eval" | "chat" | "weights" | "why", []) | ("why", [_]) => {
-            [experiments(outside), names(runs, LOCK)].concat()
+            [experiments(outside), named(runs)].concat()
         }
         ("replay", [_]) => [experiments(outside), overrides(None, before, word, outside)].concat(),
         ("run" | "sweep" | "show" | "eval" | "chat", [name, ..])
         | ("weights", [name, _, ..])
         | ("explain" | "why" | "replay", [_, name, ..]) => overrides(Some(name), before, word, outside),
-        ("report" | "compare", _) => [names(runs, LOCK), names(&runs.join("sweeps"), "sweep.kdl")].concat(),
-        ("exec" | "export" | "verify" | "metrics" | "tag", []) => names(runs, LOCK),
+        ("report" | "compare", _) => [named(runs), names(&runs.join("sweeps"), "sweep.kdl")].concat(),
+        ("exec" | "export" | "verify" | "metrics" | "tag", []) => named(runs),
+        ("untag", []) => tagged(runs),
         ("completions", []) => Shell::value_variants()
             .iter()
             .filter_map(|shell| Some(shell.to_possible_value()?.get_name().to_owned()))
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// The words before that are no options and no values of options; and whether the next one is such a value.
+fn plain<'w>(command: &Command, before: &'w [String]) -> (Vec<&'w str>, bool) {
+    let options: Vec<&Arg> =
+        command.get_arguments().chain(command.get_subcommands().flat_map(Command::get_arguments)).collect();
+    let (mut plain, mut is_value) = (Vec::new(), false);
+    for word in before.iter().map(String::as_str) {
+        let is = |option: &&&Arg| {
+            let long = option.get_long().is_some_and(|name| word.strip_prefix("--") == Some(name));
+            long || option.get_short().is_some_and(|letter| word == format!("-{letter}"))
+        };
+        if !is_value && !word.starts_with('-') {
+            plain.push(word);
+        }
+        is_value = !is_value && options.iter().find(is).is_some_and(|option| option.get_action().takes_values());
+    }
+    (plain, is_value)
 }
 
 fn experiments(outside: &dyn Reader) -> Vec<String> {
@@ -109,6 +132,15 @@ fn sweeps(outside: &dyn Reader) -> Vec<String> {
 fn documents(folder: &str, outside: &dyn Reader) -> Vec<String> {
     let name = |path: String| Some(path.strip_prefix(folder)?.strip_prefix('/')?.strip_suffix(".kdl")?.to_owned());
     outside.list(folder).into_iter().filter_map(name).collect()
+}
+
+/// What runs are called.
+fn named(runs: &Path) -> Vec<String> {
+    [names(runs, LOCK), tagged(runs)].concat()
+}
+
+fn tagged(runs: &Path) -> Vec<String> {
+    tags::list(&Disk::default(), runs).unwrap_or_default().into_iter().map(|(tag, _)| tag).collect()
 }
 
 /// The directories in a folder that have such a file.
@@ -138,7 +170,8 @@ fn overrides(experiment: Option<&str>, before: &[String], word: &str, outside: &
         return settable.map(|(path, _)| format!("{path}=")).collect();
     };
     let path = path.strip_suffix('+').unwrap_or(path);
-    let field = places.iter().find(|(known, _)| known.ends_with(&path.replace('_', "-")));
+    let path = path.replace('_', "-");
+    let field = places.iter().find(|(known, _)| ends_with(known, &path));
     let values = field.map(|(_, field)| values(field.kind)).unwrap_or_default();
     let start = &word[..word.len() - value.rsplit(',').next().unwrap_or(value).len()];
     values.into_iter().map(|value| format!("{start}{value}")).collect()

@@ -110,7 +110,7 @@ pub(super) fn fold(name: &str) -> String {
 }
 
 /// Whether `path` is `name` or ends with it, part by part.
-pub(super) fn ends_with(path: &str, name: &str) -> bool {
+pub(crate) fn ends_with(path: &str, name: &str) -> bool {
     path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 

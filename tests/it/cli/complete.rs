@@ -21,7 +21,21 @@ fn words_are_completed() {
     assert_eq!(complete(&["run", "sokoban", "stop+=rule,val"]), ["stop+=rule,validation-floor"]);
     assert_eq!(complete(&["run", "sokoban", "--dry"]), ["--dry-run"]);
     assert_eq!(complete(&["explain", "filter.includ"]), ["filter.include-zero"]);
+    assert!(complete(&["run", "sokoban", "p="]).is_empty(), "no value is called so");
+    assert_eq!(complete(&["--runs-dir", "here", "sh"]), ["show"]);
+    assert!(complete(&["run", "--from", ""]).is_empty(), "a value of the option");
     assert!(complete(&["show", "sokoban", "--path", "upd"]).contains(&"update.mini-batch".to_owned()));
+}
+
+#[test]
+fn tags_are_completed_where_runs_are() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("runs/tags")).unwrap();
+    std::fs::write(folder.path().join("runs/tags/best"), "bandit-x\n").unwrap();
+    for words in [&["exec", "b"][..], &["untag", "b"], &["report", "be"]] {
+        let output = starpo(folder.path(), &[&["complete", "--"], words].concat());
+        assert_eq!(text(&output.stdout), "best\n", "{words:?}");
+    }
 }
 
 /// Overrides reach the program as they are typed, and the script completes, in bash.
