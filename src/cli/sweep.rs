@@ -3,15 +3,16 @@
 use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::agent::locked;
 use super::comparison;
 use super::run::{catch_signals, tell};
 use super::{CliError, Common, say};
 use crate::config::Diagnostics;
+use crate::config::sweep::title;
 use crate::experiment;
-use crate::record::{Disk, Progress, RunDir, RunError};
+use crate::record::{Disk, Progress, RunDir, RunError, reader};
 use crate::report;
 use crate::sweep::{Launcher, Pool, Record, Room, Slurm, SweepEnded, SweepError, SweepResult, drive, jobs};
 
@@ -60,7 +61,7 @@ impl Sweep {
         record.cells.short_names.iter().for_each(|name| tell(common, name));
         tell(common, &format!("sweep {}  {}", record.name(), record.path.display()));
         if self.dry_run {
-            return list(&self.result(&disk, &record, common)?, common);
+            return list(&disk, &record, common);
         }
         let jobs = jobs(&disk, &common.runs_dir, &record)?;
         if jobs.is_empty() {
@@ -141,19 +142,23 @@ impl Sweep {
 }
 
 /// The cells and where their runs stand.
-fn list(result: &SweepResult, common: &Common) -> Result<(), CliError> {
-    if common.json {
-        let cell = |cell: &crate::sweep::CellResult| {
-            json!({"case": cell.case, "axes": comparison::axes(cell), "seed": cell.seed, "run": cell.run,
-                "state": cell.state.name()})
-        };
-        say(&json!({"sweep": result.name, "cells": result.cells.iter().map(cell).collect::<Vec<_>>()}).to_string());
-        return Ok(());
-    }
-    for arm in &result.comparison.arms {
-        for cell in arm.cells.iter().map(|number| &result.cells[*number]) {
-            say(&format!("{:<12} {}  {}, seed {}", cell.state.name(), cell.run, arm.name, cell.seed));
+fn list(disk: &Disk, record: &Record, common: &Common) -> Result<(), CliError> {
+    let mut cells = Vec::new();
+    for cell in &record.cells.cells {
+        let state = reader::status(disk, &common.runs_dir.join(&cell.run))?.state.name();
+        let axes: Map<String, Value> = cell.axes.iter().map(|(path, value)| (path.clone(), json!(value))).collect();
+        match common.json {
+            true => {
+                cells.push(json!({"case": cell.case, "axes": axes, "seed": cell.seed, "run": cell.run, "state": state}))
+            }
+            false => {
+                let name = title(&cell.case, &cell.axes).unwrap_or_else(|| "all".to_owned());
+                say(&format!("{state:<12} {}  {name}, seed {}", cell.run, cell.seed));
+            }
         }
+    }
+    if common.json {
+        say(&json!({ "sweep": record.name(), "cells": cells }).to_string());
     }
     Ok(())
 }

@@ -76,11 +76,16 @@ impl Cell {
     /// `top-p 0.9, seed=3`.
     #[must_use]
     pub fn title(&self) -> String {
-        let axes = self.axes.iter().map(|(path, text)| format!("{path}={text}"));
-        let parts: Vec<String> =
-            Some(self.case.clone()).filter(|case| !case.is_empty()).into_iter().chain(axes).collect();
-        if parts.is_empty() { "the only cell".to_owned() } else { parts.join(", ") }
+        title(&self.case, &self.axes).unwrap_or_else(|| "the only cell".to_owned())
     }
+}
+
+/// A case and values of axes in words; None if there are neither.
+#[must_use]
+pub fn title(case: &str, axes: &[(String, String)]) -> Option<String> {
+    let axes = axes.iter().map(|(path, text)| format!("{path}={text}"));
+    let parts: Vec<String> = Some(case.to_owned()).filter(|case| !case.is_empty()).into_iter().chain(axes).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// A leaf of the cases: an arm, or several where axes cross it.

@@ -117,10 +117,10 @@ fn by_run(sweep: &SweepResult, arm: &sweep::Arm) -> Vec<Chart> {
     sweep.comparison.metrics.iter().filter_map(chart).collect()
 }
 
-/// What the canonical text of an arm's first run says otherwise than the baseline's run of the same place.
+/// What the canonical text of an arm's first run says otherwise than that of the arm that it is compared with.
 fn set_apart(disk: &Disk, sweep: &SweepResult, arm: &sweep::Arm) -> Result<Vec<Difference>, RunError> {
     let first = |arm: &sweep::Arm| arm.cells.first().map(|cell| &sweep.cells[*cell]);
-    let baseline = sweep.comparison.arms.iter().find(|arm| arm.is_baseline).filter(|_| !arm.is_baseline);
+    let baseline = arm.baseline.map(|number| &sweep.comparison.arms[number]);
     let (Some(own), Some(base)) = (first(arm), baseline.and_then(first)) else { return Ok(Vec::new()) };
     let canon = |path| RunDir::open(disk, path).canon();
     let mut found = differences(&canon(&base.path)?, &canon(&own.path)?);

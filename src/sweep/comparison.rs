@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::result::CellResult;
 use super::statistics::{bootstrap, pairs_needed, runs_needed, standard_error};
+use crate::config::sweep::title;
 use crate::record::State;
 use crate::stats;
 
@@ -28,6 +29,8 @@ pub struct Arm {
     pub done: usize,
     /// Whether others are compared with it.
     pub is_baseline: bool,
+    /// The number of the arm that it is compared with.
+    pub baseline: Option<usize>,
     /// Whether it is the baseline with other seeds, which shows what two equal settings differ by.
     pub is_noise: bool,
     /// One entry a metric.
@@ -94,6 +97,7 @@ impl Comparison {
                     cells: vec![number],
                     done,
                     is_baseline: baseline == Some(cell.case.as_str()),
+                    baseline: None,
                     is_noise: noise == Some(cell.case.as_str()),
                     measured: Vec::new(),
                 }),
@@ -102,21 +106,18 @@ impl Comparison {
         let mut measured = Vec::new();
         for arm in &arms {
             let axes = |arm: &Arm| &cells[arm.cells[0]].axes;
-            let same = |base: &&Arm| base.is_baseline && axes(base).iter().all(|axis| axes(arm).contains(axis));
-            let base = arms.iter().find(same).filter(|_| !arm.is_baseline);
-            let measure = |metric: &String| Measured::of(cells, metric, arm, base, effect);
-            measured.push(metrics.iter().map(measure).collect());
+            let same = |base: &Arm| base.is_baseline && axes(base).iter().all(|axis| axes(arm).contains(axis));
+            let base = arms.iter().position(same).filter(|_| !arm.is_baseline);
+            let measure = |metric: &String| Measured::of(cells, metric, arm, base.map(|base| &arms[base]), effect);
+            measured.push((base, metrics.iter().map(measure).collect()));
         }
-        arms.iter_mut().zip(measured).for_each(|(arm, measured)| arm.measured = measured);
+        arms.iter_mut().zip(measured).for_each(|(arm, found)| (arm.baseline, arm.measured) = found);
         Self { metrics, arms, effect }
     }
 }
 
 fn name(cell: &CellResult) -> String {
-    let axes = cell.axes.iter().map(|(path, value)| format!("{path}={value}"));
-    let case = Some(cell.case.clone()).filter(|case| !case.is_empty());
-    let parts: Vec<String> = case.into_iter().chain(axes).collect();
-    if parts.is_empty() { "all".to_owned() } else { parts.join(", ") }
+    title(&cell.case, &cell.axes).unwrap_or_else(|| "all".to_owned())
 }
 
 impl Measured {

@@ -142,6 +142,8 @@ impl Drive<'_> {
                 _ => ended.push(name),
             }
         }
+        // Of a warm start and a run that came after it, both ended, the warm start says whether there is a way on.
+        ended.sort_by_key(|name| self.open.get(name).is_some_and(|(job, _)| job.after.is_some()));
         let (mut again, mut messages) = (Vec::new(), Vec::new());
         for name in ended {
             let Some((job, left)) = self.open.get(&name).cloned() else { continue };

@@ -56,17 +56,18 @@ impl Pool {
 
     /// Takes away the processes that have ended, and the jobs that wait in vain.
     fn reap(&mut self) -> io::Result<()> {
-        for (name, mut child) in std::mem::take(&mut self.going) {
-            match child.try_wait()? {
-                None => self.going.push((name, child)),
-                Some(status) => {
-                    if !status.success() {
-                        let vain = |job: &mut Job| job.after.as_ref() == Some(&name);
-                        self.ended.extend(self.waiting.extract_if(.., vain).map(|job| job.run));
-                    }
-                    self.ended.insert(0, name);
-                }
+        let mut place = 0;
+        while let Some((_, child)) = self.going.get_mut(place) {
+            let Some(status) = child.try_wait()? else {
+                place += 1;
+                continue;
+            };
+            let (name, _) = self.going.remove(place);
+            if !status.success() {
+                let vain = |job: &mut Job| job.after.as_ref() == Some(&name);
+                self.ended.extend(self.waiting.extract_if(.., vain).map(|job| job.run));
             }
+            self.ended.insert(0, name);
         }
         Ok(())
     }
@@ -119,6 +120,13 @@ impl Launcher for Pool {
             }
         }
         Ok(())
+    }
+}
+
+/// No signal of the terminal would reach the processes any more: they end after their step.
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = self.stop(Signal::TERM.as_raw());
     }
 }
 

@@ -35,7 +35,7 @@ impl Record {
         reader: &dyn Reader,
     ) -> Result<Result<Self, RunError>, Diagnostics> {
         let mut write = |run: Resolved| write(disk, runs, &run);
-        let is_there = |name: &String| runs.join(name).join("run.lock.kdl").is_file();
+        let is_there = |name: &String| disk.exists(&runs.join(name).join("run.lock.kdl")).unwrap_or(false);
         let wanted = |cell: &CellRun| !is_there(&cell.run) || !cell.warm_start.as_ref().is_none_or(is_there);
         let cells = experiment::sweep(name, overrides, reader, &wanted, &mut write)?;
         Ok(cells.and_then(|cells| Self::write(disk, runs, cells)))
@@ -57,7 +57,8 @@ impl Record {
     /// [`RunError::Unknown`], [`RunError::Ambiguous`], [`RunError::Corrupt`]; the system's.
     pub fn find(disk: &Disk, runs: &Path, name: &str) -> Result<Self, RunError> {
         let folder = runs.join(FOLDER);
-        let direct = [folder.join(name), PathBuf::from(name)].into_iter().find(|path| path.join(FILE).is_file());
+        let there = |path: &PathBuf| disk.exists(&path.join(FILE)).unwrap_or(false);
+        let direct = [folder.join(name), PathBuf::from(name)].into_iter().find(there);
         let path = match direct {
             Some(path) => path,
             None => {

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::launch::{Job, Launcher};
 
+/// Digits that tell folders of one sweep apart.
+const PLACE: usize = 8;
 const SCRIPT: &str = include_str!("task.sh");
 /// Tasks of one array: one less than Slurm's own `MaxArraySize`.
 const ARRAY: usize = 1000;
@@ -28,7 +30,7 @@ pub struct Slurm {
     pub runs: PathBuf,
     /// The folder for what is submitted, and for what tasks print.
     pub folder: PathBuf,
-    /// The name of all jobs: the sweep's.
+    /// The name of all jobs: the sweep's, and which folder it is in.
     pub name: String,
     /// Tasks of an array at a time.
     pub jobs: Option<usize>,
@@ -57,6 +59,8 @@ impl Slurm {
         threads: usize,
         options: Vec<String>,
     ) -> io::Result<Self> {
+        // The same sweep in another folder of runs is none of ours.
+        let name = named(&name, &folder);
         let (tasks, ended) = (BTreeMap::new(), Vec::new());
         let slurm = Self { program, runs, folder, name, jobs, threads, options, tasks, ended, calls: 0, silent: 0 };
         slurm.cancel(&["--state=PENDING"])?;
@@ -130,6 +134,10 @@ impl Launcher for Slurm {
     }
 }
 
+fn named(sweep: &str, folder: &Path) -> String {
+    format!("{sweep}-{}", &blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex()[..PLACE])
+}
+
 /// What a command prints.
 fn answer(command: &mut Command) -> io::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -139,4 +147,16 @@ fn answer(command: &mut Command) -> io::Result<String> {
         return Err(io::Error::other(format!("{name}: {}", said.trim())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_of_two_folders_have_two_names() {
+        let [one, other] = ["/a/runs/sweeps/s-1/output", "/b/runs/sweeps/s-1/output"].map(Path::new);
+        assert!(named("s-1", one).starts_with("s-1-") && named("s-1", one) != named("s-1", other));
+        assert_eq!(named("s-1", one), named("s-1", one));
+    }
 }

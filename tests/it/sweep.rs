@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use starpo::record::State;
-use starpo::sweep::{CellResult, Comparison};
+use starpo::record::{Disk, Progress, State};
+use starpo::sweep::{CellResult, Comparison, Job, Launcher, Pool, Room, SweepEnded, drive};
 
 /// Runs of a second or two that share a warm start.
 const TINY: [&str; 14] = [
@@ -125,6 +125,14 @@ fn a_sweep_is_carried_out_once_and_goes_on_after_a_kill() {
     let md = starpo(calm.path(), &["compare", &runs[0], &runs[2], "tiny-", "--md", "--metric", "eval.reward"]);
     assert!(md.status.success(), "{}", text(&md.stderr));
     assert_eq!(text(&md.stdout).lines().filter(|line| line.starts_with("| ")).count(), 2 + 2 + 4);
+    // A case says more than its overrides do.
+    let readme = |run: &str| {
+        assert!(starpo(calm.path(), &["export", run, "-o", "run.tar.zst"]).status.success());
+        let tar = zstd::decode_all(&std::fs::read(calm.path().join("run.tar.zst")).unwrap()[..]).unwrap();
+        String::from_utf8_lossy(&tar[512..1536]).into_owned()
+    };
+    let case = readme(&runs[2]);
+    assert!(!case.contains("starpo run") && case.contains(&format!("starpo verify {}", runs[2])), "{case}");
     let list = starpo(calm.path(), &["ls"]);
     assert_eq!(text(&list.stdout).lines().count(), 1 + 7, "{}", text(&list.stdout));
 }
@@ -169,6 +177,61 @@ fn what_fails_is_tried_again_and_then_told() {
     assert!(text(&several.stderr).contains("starpo sweep"), "{}", text(&several.stderr));
     let unknown = starpo(folder.path(), &["sweep", "tinny"]);
     assert!(text(&unknown.stderr).contains("sweeps/tiny"), "{}", text(&unknown.stderr));
+}
+
+/// Runs that nobody asks after any more are told to end.
+#[test]
+fn a_pool_that_goes_takes_its_processes_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    let script = "#!/bin/sh\ntrap 'touch \"$0.ended\"; exit' TERM\ntouch \"$0.begun\"\nwhile :; do sleep 0.02; done\n";
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let wait = |name: &str| {
+        while !folder.path().join(name).exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    let here = || folder.path().to_owned();
+    let mut pool = Pool::new(program.clone(), here(), here(), Room::new(Some(1), Some(1), 1));
+    pool.start(&[Job { run: "a".to_owned(), after: None }]).unwrap();
+    wait("program.begun");
+    drop(pool);
+    wait("program.ended");
+}
+
+/// Ends what it is given at once, runs before the warm start that they came after.
+#[derive(Default)]
+struct Backwards {
+    given: Vec<String>,
+    starts: usize,
+}
+
+impl Launcher for Backwards {
+    fn start(&mut self, jobs: &[Job]) -> std::io::Result<()> {
+        self.given.extend(jobs.iter().map(|job| job.run.clone()));
+        self.starts += 1;
+        Ok(())
+    }
+
+    fn poll(&mut self) -> std::io::Result<Vec<String>> {
+        Ok(self.given.drain(..).rev().collect())
+    }
+
+    fn stop(&mut self, _: i32) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_failed_warm_start_is_judged_before_what_came_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = |run: &str, after: Option<&str>| Job { run: run.to_owned(), after: after.map(str::to_owned) };
+    let jobs = [job("warm-1", None), job("a-1", Some("warm-1")), job("b-1", Some("warm-1"))];
+    let (mut launcher, progress) = (Backwards::default(), Progress::new("test", 0, 3, true));
+    let ended = drive(&Disk::default(), folder.path(), &jobs, &mut launcher, 0, &progress).unwrap();
+    let SweepEnded::Failed(failed) = ended else { panic!("{ended:?}") };
+    assert_eq!((failed.len(), launcher.starts), (3, 1), "{failed:?}");
 }
 
 /// A finished run that solved these of two tasks.
@@ -235,4 +298,11 @@ fn arms_count_runs_and_pair_what_belongs_together() {
     assert_eq!((base.done, base.measured[0].values.as_slice()), (2, &[1.0, 0.0][..]));
     assert_eq!(again.measured[0].paired.as_ref().unwrap().differences, [-0.5, 1.0]);
     assert_eq!(low.measured[0].paired.as_ref().unwrap().differences, [-0.5]);
+    assert_eq!([base, again, low].map(|arm| arm.baseline), [None, Some(0), Some(0)]);
+    // Crossed by an axis, each arm has the baseline of its own value.
+    let at =
+        |case: &str, value: &str| CellResult { axes: vec![("a".to_owned(), value.to_owned())], ..cell(case, 1, half) };
+    let cells = [at("base", "1"), at("base", "2"), at("other", "1"), at("other", "2")];
+    let arms = Comparison::new(&cells, Vec::new(), Some("base"), None, 0.5).arms;
+    assert_eq!(arms.iter().map(|arm| arm.baseline).collect::<Vec<_>>(), [None, None, Some(0), Some(1)]);
 }
