@@ -31,7 +31,7 @@ pub use embedded::FILES as EMBEDDED;
 pub use explain::explain;
 pub use gradients::{Buckets, Edges, GradientsConfig, Quantiles};
 pub use identity::{COMPONENTS, Key, RunId};
-pub use lock::{from_lock, read_lock};
+pub use lock::{arguments, from_lock, read_lock, to_play};
 pub use outside::{Home, Outside};
 pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
 pub use task::{resolve_task, task_names};
@@ -62,7 +62,7 @@ section! {
         /// Supervised learning before the first step: a run of its own, shared by all who ask for the same.
         pub warm_start: WarmStartConfig,
         /// Which parameters learn.
-        pub adapter: AdapterConfig,
+        pub adapter: AdapterConfig as "none",
         /// What is trained on: a mixture of environments.
         pub task: Vec<TaskConfig>,
         /// How episodes are played.
@@ -396,9 +396,9 @@ section! {
     /// Copies of a run's records for other tools, in its directory.
     pub struct LoggingConfig {
         /// Whether each step's metrics are written to `tensorboard/`, for `tensorboard --logdir runs`.
-        (local) pub tensorboard: bool,
+        (local) pub tensorboard: bool as "false",
         /// Whether the run ends by writing `metrics.parquet` (a row a step) and `episodes.parquet` (a row a turn).
         /// Needs a build with `--features parquet`.
-        (local) pub parquet: bool,
+        (local) pub parquet: bool as "false",
     }
 }

@@ -23,6 +23,9 @@ pub const COMPONENTS: &[(&str, u32)] = &[
     ("update", UpdateConfig::EPOCH),
 ];
 
+/// What warm starts are called, whatever the experiment.
+pub(super) const WARM: &str = "warm";
+
 /// What the result of a warm start depends on, as beginnings of the lines of the canonical text.
 const WARM_START: &[&str] = &[
     "@epoch chat\t",
@@ -114,5 +117,5 @@ pub(super) fn warm_start(config: &ResolvedConfig, canon: &str) -> Option<(String
         text.push('\n');
     }
     let key = Key::of(&text);
-    Some((text, RunId { experiment: "warm".to_owned(), key }))
+    Some((text, RunId { experiment: WARM.to_owned(), key }))
 }

@@ -6,10 +6,11 @@ use std::io;
 use kdl::KdlNode;
 
 use super::FIELDS;
+use super::identity::Key;
 use super::resolve::{Resolved, finish, sound};
 use crate::config::show::{kdl, quoted};
 use crate::config::tree::{Form, spots};
-use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Source, Top, Value};
+use crate::config::{self, Diagnostic, Diagnostics, HEADER, Place, Reader, Source, Top, Value};
 
 /// Versions of a lock's form, and of the canonical text that its key is of.
 const VERSIONS: [(&str, i128); 2] = [("lock", 1), ("canon", 1)];
@@ -36,10 +37,8 @@ pub(super) fn lock(run: &Resolved) -> String {
     }
     out.push_str(&format!("    config {{\n{}    }}\n", kdl(FIELDS, &run.tree, 2)));
     out.push_str(&format!("    inputs {{\n{}    }}\n    epochs {{\n", inputs(run, 2, true)));
-    for line in run.canon.lines() {
-        if let Some((component, epoch)) = line.strip_prefix("@epoch ").and_then(|line| line.split_once("\tu32\t")) {
-            out.push_str(&format!("        {component} {epoch}\n"));
-        }
+    for (component, epoch) in epochs(&run.canon) {
+        out.push_str(&format!("        {component} {epoch}\n"));
     }
     out.push_str("    }\n}\n");
     out
@@ -114,11 +113,60 @@ pub fn read_lock(text: &str) -> Result<String, Diagnostics> {
     Ok(document.to_string())
 }
 
+/// The components that a canonical text names, with their versions.
+fn epochs(canon: &str) -> BTreeMap<&str, &str> {
+    canon.lines().filter_map(|line| line.strip_prefix("@epoch ")?.split_once("\tu32\t")).collect()
+}
+
+/// A canonical text with the components of another.
+fn with_epochs(canon: &str, epochs: &BTreeMap<&str, &str>) -> String {
+    let lines: BTreeSet<String> = canon
+        .lines()
+        .skip(1)
+        .filter(|line| !line.starts_with("@epoch "))
+        .map(str::to_owned)
+        .chain(epochs.iter().map(|(component, epoch)| format!("@epoch {component}\tu32\t{epoch}")))
+        .collect();
+    lines.into_iter().fold(format!("{HEADER}\n"), |text, line| text + &line + "\n")
+}
+
+/// The components whose versions differ, in words.
+fn moved(then: &BTreeMap<&str, &str>, now: &BTreeMap<&str, &str>, needed: impl Fn(&str) -> bool) -> Vec<String> {
+    let all: BTreeSet<&str> = then.keys().chain(now.keys()).copied().collect();
+    let differ = all.into_iter().filter(|name| then.get(name) != now.get(name) && needed(name));
+    let word = |side: &BTreeMap<&str, &str>, name: &str| side.get(name).copied().unwrap_or("none").to_owned();
+    differ.map(|name| format!("{name} was at {}, and is at {}", word(then, name), word(now, name))).collect()
+}
+
+/// The first arguments of a lock's nodes of that name, whatever the lock's version.
+#[must_use]
+pub fn arguments(text: &str, name: &str) -> Vec<String> {
+    let document = config::parse(&Source::document("run.lock.kdl", text)).ok();
+    let run = document.as_ref().and_then(|document| document.get("run"));
+    let nodes = run.and_then(KdlNode::children).map(kdl::KdlDocument::nodes).unwrap_or_default();
+    nodes.iter().filter(|node| node.name().value() == name).filter_map(first_text).map(str::to_owned).collect()
+}
+
+/// What decides how a model plays, as beginnings of components' names.
+const PLAYED: [&str; 8] = ["chat", "env.", "eval", "model.", "rng", "rollout", "stats", "window."];
+
+/// The run of a lock's text for whoever has its model play: what it was learnt by may have changed since.
+///
+/// # Errors
+/// As [`from_lock`].
+pub fn to_play(text: &str) -> Result<Resolved, Diagnostics> {
+    read(text, |component| PLAYED.iter().any(|played| component.starts_with(played)))
+}
+
 /// Makes the run of a lock's text again. Needs no other file.
 ///
 /// # Errors
-/// If the text is no lock, or if its key is not what this program computes: a component's version has moved since.
+/// If the text is no lock, or its config not that of its key; the components whose versions have moved since.
 pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
+    read(text, |_| true)
+}
+
+fn read(text: &str, needed: impl Fn(&str) -> bool) -> Result<Resolved, Diagnostics> {
     let source = Source::document("run.lock.kdl", text);
     let document = config::parse(&source)?;
     let top = Place::new(&source, 0, 0);
@@ -137,11 +185,21 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
     let mut resolved = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs)?;
     resolved.name = Some(argument("experiment")?.to_owned());
     let run = sound(finish(resolved, &overrides), [])?;
-    let key = argument("key")?;
-    if run.key.to_string() != key {
-        let message = format!("the lock's key is {key}, this program computes {}", run.key);
-        let help = "a component has changed since: compare `epochs` with this program's, or start the run anew";
-        return Err(Diagnostic::rule(Some(&top), &message, help).into());
+    let listed = children("epochs")?.iter();
+    let listed: Vec<(&str, String)> =
+        listed.filter_map(|node| Some((node.name().value(), node.get(0)?.to_string()))).collect();
+    let then: BTreeMap<&str, &str> = listed.iter().map(|(component, epoch)| (*component, epoch.as_str())).collect();
+    let (key, found) = (argument("key")?, Key::of(&with_epochs(&run.canon, &then)));
+    if found.to_string() != key {
+        let message = format!("the lock's key is {key}, and that of its config {found}");
+        return Err(Diagnostic::rule(Some(&top), &message, "the lock was edited or damaged: start the run anew").into());
+    }
+    let moved = moved(&then, &epochs(&run.canon), needed);
+    if !moved.is_empty() {
+        let message = format!("this program does not compute what the run did: {}", moved.join("; "));
+        return Err(
+            Diagnostic::rule(Some(&top), &message, "take the starpo that made it, or start the run anew").into()
+        );
     }
     Ok(run)
 }

@@ -121,16 +121,17 @@ fn walk(folder: &Path, name: &str, visit: &mut dyn FnMut(&str, &Path) -> io::Res
     Ok(())
 }
 
-/// A reader that asks another for each thing once, so that all runs of a sweep see the same.
+/// A reader that asks another for each content once, so that all runs of a sweep see the same.
 pub(super) struct Once<'r> {
     reader: &'r dyn Reader,
     files: RefCell<BTreeMap<String, Vec<u8>>>,
     folders: RefCell<BTreeMap<String, String>>,
+    runs: RefCell<BTreeMap<String, String>>,
 }
 
 impl<'r> Once<'r> {
     pub(super) fn new(reader: &'r dyn Reader) -> Self {
-        Self { reader, files: RefCell::default(), folders: RefCell::default() }
+        Self { reader, files: RefCell::default(), folders: RefCell::default(), runs: RefCell::default() }
     }
 }
 
@@ -148,7 +149,7 @@ impl Reader for Once<'_> {
     }
 
     fn run(&self, name: &str) -> io::Result<String> {
-        self.reader.run(name)
+        remembered(&self.runs, name, |name| self.reader.run(name))
     }
 
     fn hides(&self, path: &str) -> bool {

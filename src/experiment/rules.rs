@@ -1,5 +1,6 @@
 //! What several values of an experiment must be together.
 
+use super::identity::WARM;
 use super::{AdapterConfig, Buckets, CriticConfig, Edges, Resolved, ResolvedConfig, TaskConfig, WarmStartConfig};
 use crate::config::tree::{Form, Tree, find};
 use crate::config::{Diagnostic, Value};
@@ -11,14 +12,11 @@ use crate::reward::When;
 pub(super) fn broken(run: &Resolved) -> Vec<Diagnostic> {
     let mut rules = Rules::new(run);
     let message = format!("an experiment cannot be called \"{}\"", run.name);
-    let help =
-        "`warm-…` are the directories of warm starts, and `attic` holds what --fresh moved aside: choose another";
-    rules.demand(!RESERVED.contains(&run.name.as_str()), "", &message, help);
+    rules.demand(run.name != WARM, "", &message, "`warm-…` are the directories of warm starts: choose another");
     rules.model();
     rules.device();
     rules.rollout();
     rules.log();
-    rules.logging();
     rules.reward();
     rules.found
 }
@@ -40,6 +38,7 @@ pub(super) fn objections(run: &Resolved) -> Vec<Diagnostic> {
     rules.critic(config);
     rules.adapter(config);
     rules.turn_scores(config);
+    rules.logging(config);
     if let Buckets::Edges(Edges { edges }) = &config.gradients.buckets
         && !edges.is_sorted_by(|low, high| low < high)
     {
@@ -78,9 +77,6 @@ fn absent(config: &ResolvedConfig) -> Vec<(&'static str, &'static str)> {
 fn one_environment(tasks: &[TaskConfig]) -> bool {
     tasks.windows(2).all(|pair| pair[0].env.name() == pair[1].env.name())
 }
-
-/// Names that directories beside the runs bear.
-const RESERVED: [&str; 2] = ["warm", "attic"];
 
 /// What a run may do and hardly anyone wants.
 pub(super) fn warnings(run: &Resolved) -> Vec<Diagnostic> {
@@ -236,10 +232,10 @@ impl<'t> Rules<'t> {
         }
     }
 
-    fn logging(&mut self) {
-        let asked = matches!(self.at("logging.parquet").map(|tree| &tree.form), Some(Form::Scalar(Value::Bool(true))));
+    /// A run that was made elsewhere is read by any build.
+    fn logging(&mut self, config: &ResolvedConfig) {
         let help = "build it with --features parquet, or let `starpo metrics` write CSV";
-        let sound = cfg!(feature = "parquet") || !asked;
+        let sound = cfg!(feature = "parquet") || !config.logging.parquet;
         self.demand(sound, "logging.parquet", "this starpo was built without Parquet", help);
     }
 

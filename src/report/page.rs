@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Chapters;
 use super::chart::Chart;
-use super::curves::{at, curves, others, phases};
+use super::curves::{curves, others, phases};
 use super::episodes::Pack;
 use super::heat::{HeatMap, cells, heat_map};
 use super::plane::plane;
@@ -14,6 +14,7 @@ use super::recorded::Recorded;
 use super::scale::{Unit, written};
 use crate::experiment::{Difference, differences};
 use crate::record::State;
+use crate::record::values::at;
 
 const TEMPLATES: [(&str, &str); 4] = [
     ("page.html", include_str!("page.html")),
@@ -38,7 +39,7 @@ struct RunPage<'a> {
     name: &'a str,
     state: String,
     facts: Vec<(&'static str, String)>,
-    overrides: Vec<&'a str>,
+    overrides: Vec<String>,
     headlines: Vec<Headline>,
     figures: Vec<Figure>,
     more: Vec<Figure>,
@@ -97,7 +98,7 @@ pub(super) fn run(chapters: &Chapters<'_>) -> String {
         name: &summary.name,
         state: state(&summary.state),
         facts: facts(run),
-        overrides: run.locked("override").into_iter().map(|text| text.trim_matches('"')).collect(),
+        overrides: run.locked("override"),
         headlines: headlines(&run.metrics),
         figures: figures(&charts, 0),
         more: figures(&more, charts.len()),
@@ -171,7 +172,7 @@ fn facts(run: &Recorded) -> Vec<(&'static str, String)> {
     let seconds: f64 = run.timings.iter().filter_map(|line| at(line, "seconds")).sum();
     facts.push(("time", crate::record::timings::duration(seconds)));
     facts.extend(result.map(|result| ("digest", result.digest.clone())));
-    facts.extend(run.locked("key").first().map(|key| ("key", key.trim_matches('"').to_owned())));
+    facts.extend(run.locked("key").pop().map(|key| ("key", key)));
     facts
 }
 

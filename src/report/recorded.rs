@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::curves::at;
-use crate::config::Input;
-use crate::experiment::{ModelConfig, Resolved, from_lock};
+use crate::config::Diagnostics;
+use crate::experiment::{self, ModelConfig, Resolved, from_lock, to_play};
 use crate::policy::Tokenizer;
 use crate::record::reader::{self, RunResult, Summary};
+use crate::record::values::at;
 use crate::record::{Disk, RunDir, RunError};
 use crate::replay::{Replay, Rules, obstacle, replay_at};
 
@@ -36,12 +36,12 @@ impl Recorded {
     pub fn read(disk: &Disk, path: &Path) -> Result<Self, RunError> {
         let run = RunDir::open(disk, path);
         let lock = run.lock()?;
-        let resolved = from_lock(&lock).map_err(|_| "this program's components are not those that it ran with");
+        let why = |found: Diagnostics| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         Ok(Self {
             disk: disk.clone(),
             summary: reader::summary(disk, path)?,
             canon: run.canon()?,
-            resolved: resolved.map_err(str::to_owned),
+            resolved: from_lock(&lock).map_err(why),
             lock,
             result: reader::result(disk, path)?,
             metrics: reader::metrics(disk, path)?,
@@ -78,16 +78,7 @@ impl Recorded {
     /// What spells its tokens, where that is still to be had.
     #[must_use]
     pub fn tokenizer(&self) -> Option<Tokenizer> {
-        let json = match &self.resolved.as_ref().ok()?.config.model {
-            ModelConfig::Tiny(tiny) => {
-                let Input(text) = &tiny.tokenizer;
-                text.clone()
-            }
-            ModelConfig::Pretrained(pretrained) => {
-                self.disk.find_text(&Path::new(&pretrained.path.path).join("tokenizer.json")).ok()??
-            }
-        };
-        Tokenizer::from_json(&json).ok()
+        tokenizer(&self.disk, &self.resolved.as_ref().ok()?.config.model)
     }
 
     /// The lines of its config in the lock, each with its origin.
@@ -100,10 +91,21 @@ impl Recorded {
             .collect()
     }
 
-    /// A line of the lock: its word's first argument as it is written.
+    /// The first arguments of the lock's lines that begin with a word.
     #[must_use]
-    pub fn locked(&self, word: &str) -> Vec<&str> {
-        let lines = self.lock.lines().filter_map(|line| line.strip_prefix("    "));
-        lines.filter_map(|line| line.strip_prefix(word)?.strip_prefix(' ')).collect()
+    pub fn locked(&self, word: &str) -> Vec<String> {
+        experiment::arguments(&self.lock, word)
     }
+}
+
+/// A run as a model has the tokenizer of the model that it began with.
+fn tokenizer(disk: &Disk, model: &ModelConfig) -> Option<Tokenizer> {
+    let folder = match model {
+        ModelConfig::Tiny(tiny) => return Tokenizer::from_json(&tiny.tokenizer.0).ok(),
+        ModelConfig::Pretrained(pretrained) => &pretrained.path.path,
+    };
+    if let Some(lock) = disk.find_text(&folder.join("run.lock.kdl")).ok()? {
+        return tokenizer(disk, &to_play(&lock).ok()?.config.model);
+    }
+    Tokenizer::from_json(&disk.find_text(&folder.join("tokenizer.json")).ok()??).ok()
 }
