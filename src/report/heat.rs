@@ -15,6 +15,8 @@ const LEVELS: usize = 6;
 pub struct HeatMap {
     pub svg: String,
     pub groups: usize,
+    /// Steps that it shows.
+    pub columns: usize,
     /// The first step, and the last.
     pub first: usize,
     pub last: usize,
@@ -64,6 +66,7 @@ pub fn heat_map(outcomes: &[Outcome], score: &str) -> Option<HeatMap> {
     Some(HeatMap {
         svg: svg + "</svg>",
         groups,
+        columns: outcomes.len(),
         first: outcomes.first()?.step,
         last: outcomes.last()?.step,
         score: score.to_owned(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use starpo::experiment::{Outside, from_lock};
 use starpo::record::{Disk, RunDir, reader};
 use starpo::replay::{Rules, replay};
-use starpo::report::{self, episodes, recorded::Recorded};
+use starpo::report::{self, episodes, outcomes, recorded::Recorded};
 use starpo::sweep::{Record, SweepResult};
 
 use crate::golden;
@@ -121,6 +121,8 @@ fn a_long_record_gives_whole_groups_of_spaced_steps_with_both_ends() {
     let read = Recorded::read(&Disk::default(), &run).unwrap();
     let all = episodes::episodes(&read, usize::MAX).unwrap();
     assert_eq!((all.steps, all.entries.len()), (20, 20 * 6 * 8));
+    let columns: Vec<usize> = outcomes::outcomes(&read, 4 * 6).unwrap().iter().map(|outcome| outcome.step).collect();
+    assert_eq!(columns, [1, 7, 13, 20]);
     let size = |packs: &[episodes::Pack]| packs.iter().map(|p| p.records.len() + p.credit.len()).sum::<usize>();
     let budget = size(&all.packs) / 8;
     let some = episodes::episodes(&read, budget).unwrap();
