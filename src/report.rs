@@ -52,7 +52,7 @@ pub fn run(disk: &Disk, path: &Path, other: Option<&Path>) -> Result<String, Run
         .into_iter()
         .flatten()
         .map(|run| Arm { name: run.summary.id.chars().take(SHORT).collect(), runs: vec![&run.metrics] });
-    let outcomes = outcomes::outcomes(&run)?;
+    let outcomes = outcomes::outcomes(&run, outcomes::MOST)?;
     let cells: usize = outcomes.iter().map(|outcome| outcome.groups.len()).sum();
     let chapters = Chapters {
         run: &run,

@@ -8,7 +8,7 @@ use crate::chat::{Chat, Forced, Script};
 use crate::config::{Folder, Input};
 use crate::experiment::{
     AdapterConfig, CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny, WarmStartConfig,
-    from_lock,
+    from_lock, to_play,
 };
 use crate::learners::{Critic, Learners};
 use crate::policy::{
@@ -28,6 +28,14 @@ pub(super) struct Agent {
 }
 
 impl Agent {
+    /// The model of a lock's config, whose folder must still be what it was when the run's key was made.
+    pub(super) fn locked(config: &ResolvedConfig) -> Result<Self, CliError> {
+        if let ModelConfig::Pretrained(pretrained) = &config.model {
+            unchanged(&pretrained.path)?;
+        }
+        Self::new(config)
+    }
+
     /// The model that `config` names, with the weights that its own section gives.
     pub(super) fn new(config: &ResolvedConfig) -> Result<Self, CliError> {
         // Slow environments step on rayon's own pool, which only the first call can size.
@@ -45,7 +53,6 @@ impl Agent {
                 (ModelFolder::new(weights, text.clone()), tokenizer)
             }
             ModelConfig::Pretrained(pretrained) => {
-                unchanged(&pretrained.path)?;
                 if is_run(&pretrained.path.path) {
                     return Self::of_run(&pretrained.path.path);
                 }
@@ -57,18 +64,26 @@ impl Agent {
         let asked = config.rollout.max_context_tokens;
         match model.positions().filter(|positions| *positions < asked) {
             None => Ok(Self { tokenizer, model }),
-            Some(most) => Err(CliError::Agent(format!(
-                "rollout.max-context-tokens is {asked}: more than the {most} positions that the model was made for"
-            ))),
+            Some(most) => Err(CliError::usage(
+                &format!("rollout.max-context-tokens is {asked}: more than the model has positions"),
+                &format!("it was made for {most}"),
+            )),
         }
     }
 
     /// The model of a run, with its last weights.
     fn of_run(path: &Path) -> Result<Self, CliError> {
         let disk = Disk::default();
-        let agent = Self::new(&locked(&RunDir::open(&disk, path))?.config)?;
+        let agent = Self::locked(&played(&RunDir::open(&disk, path))?.config)?;
         let weights = agent.checkpoint(&disk, path)?;
         Ok(Self { model: agent.model.with(weights), ..agent })
+    }
+
+    /// The chat of a run, if all is there that the run needs.
+    pub(super) fn ready(&self, config: &ResolvedConfig) -> Result<Chat<'_>, CliError> {
+        self.check_tokenizer(config)?;
+        device(config)?;
+        self.chat(config)
     }
 
     /// The chat over the agent's tokenizer.
@@ -93,8 +108,7 @@ impl Agent {
 
     /// The policy that learns, on the config's device.
     pub(super) fn learner(&self, config: &ResolvedConfig, weights: Weights) -> Result<Transformer, CliError> {
-        let device = policy::device(&config.execution.device).map_err(CliError::Agent)?;
-        Ok(Transformer::new(weights, device, threads(config)))
+        Ok(Transformer::new(weights, device(config)?, threads(config)))
     }
 
     /// The policy of a run from its start weights, with a value head if it is the critic too.
@@ -120,8 +134,7 @@ impl Agent {
             CriticConfig::None(_) => Critic::None,
             CriticConfig::Shared(_) => Critic::Shared,
             CriticConfig::Own(_) => {
-                let device = policy::device(&config.execution.device).map_err(CliError::Agent)?;
-                Critic::Own(Box::new(Transformer::critic(start.clone(), device, threads(config))))
+                Critic::Own(Box::new(Transformer::critic(start.clone(), device(config)?, threads(config))))
             }
         };
         let reference: Option<Box<dyn Learner>> = match config.needs_reference() {
@@ -146,7 +159,10 @@ impl Agent {
             let prompt = script.rules(&task.env.instruction()) + &script.turn(&episode.observe(), 1, None);
             if !self.tokenizer.covers(&prompt) {
                 let name = task.env.name();
-                return Err(CliError::Agent(format!("the tokenizer loses part of what {name} shows: {prompt:?}")));
+                return Err(CliError::usage(
+                    &format!("the tokenizer loses part of what {name} shows: {prompt:?}"),
+                    "take a tokenizer that covers it, or other words in the prompt",
+                ));
             }
         }
         Ok(())
@@ -208,6 +224,12 @@ fn shape(tiny: &Tiny, tokenizer: &Tokenizer) -> Shape {
     }
 }
 
+/// The device that a config asks for.
+pub(super) fn device(config: &ResolvedConfig) -> Result<policy::Device, CliError> {
+    let device = policy::device(&config.execution.device);
+    device.map_err(|message| CliError::Usage { message, help: None })
+}
+
 /// The threads that a config asks for: all cores if it does not say.
 pub(super) fn threads(config: &ResolvedConfig) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -229,6 +251,11 @@ pub(super) fn uniform<'a>(chat: &'a Chat<'a>, script: &'a Script) -> Uniform<'a>
 
 fn voice<'a>(chat: &'a Chat<'a>) -> Voice<'a> {
     Voice::new(|text: &str| chat.continuation(text), chat.end())
+}
+
+/// The run that a directory holds, for whoever only has its model play.
+pub(super) fn played(run: &RunDir) -> Result<Resolved, CliError> {
+    Ok(to_play(&run.lock()?)?)
 }
 
 /// The run that a directory holds.

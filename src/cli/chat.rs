@@ -6,12 +6,12 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::agent::Agent;
+use super::agent::{device, threads};
 use super::run::tell;
 use super::subject::Subject;
 use super::{CliError, Common, say};
 use crate::chat::{self, Forced};
-use crate::policy::{self, ModelFolder, Policy, Request, Sampling, Session, Transformer};
+use crate::policy::{self, Device, ModelFolder, Policy, Request, Sampling, Session, Transformer};
 use crate::rng::Stream;
 
 /// Tokens sampled between looks at what there is to print.
@@ -49,13 +49,12 @@ fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
 
 impl Chat {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        let model = self.load(common)?;
-        let device = policy::device("cpu").map_err(CliError::Agent)?;
+        let (model, device, threads) = self.load(common)?;
         let tokenizer = model.tokenizer().map_err(CliError::Input)?;
         let (template, ends) = (model.template().map_err(CliError::Input)?, model.ends().map_err(CliError::Input)?);
         let chat = chat::Chat::with_template(&tokenizer, template, ends, Forced::Nothing).map_err(CliError::Agent)?;
         let positions = model.positions().unwrap_or(usize::MAX);
-        let policy = Transformer::new(model.weights, device, 1);
+        let policy = Transformer::new(model.weights, device, threads);
         let sampling = Sampling { temperature: self.temperature, top_k: None, top_p: self.top_p, stop: chat.ends() };
         let mut session = policy.open(&sampling, 1);
         let mut tokens = match &self.system {
@@ -87,15 +86,31 @@ impl Chat {
         Ok(())
     }
 
-    fn load(&self, common: &Common) -> Result<ModelFolder, CliError> {
+    /// The model with its device and threads: a folder's is on one of the CPU.
+    fn load(&self, common: &Common) -> Result<(ModelFolder, Device, usize), CliError> {
         let folder = Path::new(&self.model);
         if folder.join("config.json").exists() {
-            return ModelFolder::read(folder).map_err(CliError::Input);
+            if let Some(first) = self.overrides.first() {
+                return Err(CliError::usage(
+                    &format!("`{first}` changes nothing: {} is a model folder", self.model),
+                    "overrides go with an experiment's name",
+                ));
+            }
+            let device = policy::device("cpu").map_err(CliError::Agent)?;
+            return Ok((ModelFolder::read(folder).map_err(CliError::Input)?, device, 1));
         }
         let subject = Subject::find(&self.model, &self.overrides, common)?;
-        let agent = Agent::new(&subject.resolved.config)?;
+        let config = &subject.resolved.config;
+        let sampling = subject.resolved.typed().into_iter().find(|path| path.starts_with("rollout.sampling."));
+        if let Some(path) = sampling {
+            return Err(CliError::usage(
+                &format!("`{path}` changes nothing in a chat"),
+                "--temperature and --top-p say how it is drawn",
+            ));
+        }
+        let agent = subject.agent()?;
         let weights = subject.weights(&agent, common)?;
-        Ok(agent.model.with(weights))
+        Ok((agent.model.with(weights), device(config)?, threads(config)))
     }
 
     /// Appends a response, and prints it as it comes.
@@ -139,7 +154,7 @@ impl Chat {
 }
 
 /// The next line of standard input; None at its end.
-fn ask(common: &Common) -> Result<Option<String>, CliError> {
+pub(super) fn ask(common: &Common) -> Result<Option<String>, CliError> {
     let input = std::io::stdin();
     if input.is_terminal() && !common.quiet {
         let mut out = std::io::stderr().lock();

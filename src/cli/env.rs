@@ -1,11 +1,12 @@
 //! `starpo env`: environments as a person meets them, in the words that the model sees.
 
-use std::io::{BufRead, IsTerminal, Write, stdin, stdout};
+use std::io::{IsTerminal, stdin};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use super::agent::Agent;
+use super::chat::ask;
 use super::{CliError, Common, say};
 use crate::chat::{Chat, Script};
 use crate::experiment::{self, Resolved, ResolvedConfig};
@@ -176,7 +177,7 @@ impl Table<'_> {
         let mut shown = 0;
         loop {
             show(self.text(&episode.prompt()[shown..]).trim_start_matches('\n'));
-            let Some(reply) = self.reply(&episode, show)? else {
+            let Some(reply) = self.reply(&episode, show, common)? else {
                 show("\nleft");
                 return Ok(());
             };
@@ -202,20 +203,11 @@ impl Table<'_> {
     }
 
     /// A line of standard input as a reply; None at its end.
-    fn reply(&self, episode: &Running<'_>, show: impl Fn(&str)) -> Result<Option<String>, CliError> {
-        let person = stdin().is_terminal();
+    fn reply(&self, episode: &Running<'_>, show: impl Fn(&str), common: &Common) -> Result<Option<String>, CliError> {
         loop {
-            if person {
-                let mut out = stdout().lock();
-                let _ = write!(out, "> ").and_then(|()| out.flush());
-            }
-            let mut line = String::new();
-            let read = stdin().lock().read_line(&mut line);
-            if read.map_err(|error| CliError::Input(format!("standard input: {error}")))? == 0 {
-                return Ok(None);
-            }
+            let Some(line) = ask(common)? else { return Ok(None) };
             let line = line.trim();
-            if !person {
+            if !stdin().is_terminal() {
                 show(&format!("> {line}"));
             }
             if line != "?" {

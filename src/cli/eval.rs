@@ -44,7 +44,7 @@ impl Eval {
         if resolved.config.eval.tasks == 0 {
             return Err(CliError::usage("eval.tasks is 0: there is nothing to play", "such as eval.tasks=256"));
         }
-        let agent = Agent::new(&resolved.config)?;
+        let agent = subject.agent()?;
         let chat = agent.chat(&resolved.config)?;
         agent.check_tokenizer(&resolved.config)?;
         let script = resolved.config.rollout.script();

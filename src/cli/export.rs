@@ -6,7 +6,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::agent::locked;
-use super::{CliError, Common, say};
+use super::{CliError, Common, output, say};
+use crate::experiment::{self, Resolved};
 use crate::record::archive::archive;
 use crate::record::{Disk, RunDir, reader};
 
@@ -26,8 +27,8 @@ impl Export {
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
         let digest = finished(&disk, &run)?;
         let path = self.output.unwrap_or_else(|| format!("{}.tar.zst", run.name()).into());
-        let bytes = archive(&disk, &run, &readme(&run, &digest)?)?;
-        disk.replace(&path, &bytes)?;
+        let bytes = archive(&disk, &run, &readme(&run, &digest, common))?;
+        output::write(&disk, &path, &bytes)?;
         match common.json {
             true => say(&json!({ "file": path, "bytes": bytes.len(), "digest": digest }).to_string()),
             false => say(&path.display().to_string()),
@@ -45,18 +46,25 @@ pub(super) fn finished(disk: &Disk, run: &RunDir) -> Result<String, CliError> {
 }
 
 /// What the archive is, and how it is made again.
-fn readme(run: &RunDir, digest: &str) -> Result<String, CliError> {
+fn readme(run: &RunDir, digest: &str, common: &Common) -> String {
     let name = run.name();
-    let asked = match locked(run) {
-        Ok(resolved) => [vec![resolved.name], resolved.overrides].concat(),
-        Err(_) => vec![name.clone()],
+    let asked = match command(run, common) {
+        Some(command) => format!("It was asked for by\n\n    {command}\n\nand"),
+        None => "No command asks for it alone, such as for a case of a sweep. It".to_owned(),
     };
-    let asked = asked.iter().map(|word| shell(word)).collect::<Vec<_>>().join(" ");
-    Ok(format!(
+    format!(
         "A run of starpo: its resolved config with all inputs, its metrics, and every \
-         episode.\n\nIt was asked for by\n\n    starpo run {asked}\n\nand is made again from its own lock, in a folder \
-         `runs` that it is unpacked into, by\n\n    starpo verify {name}\n\nwhich must come to\n\n    {digest}\n"
-    ))
+         episode.\n\n{asked} is made again from its own lock, in a folder `runs` that it is unpacked into, \
+         by\n\n    starpo verify {name}\n\nwhich must come to\n\n    {digest}\n"
+    )
+}
+
+/// What makes the same run from the documents that are here: a sweep gives its cases more than a lock's overrides.
+fn command(run: &RunDir, common: &Common) -> Option<String> {
+    let Resolved { name, overrides, key, .. } = locked(run).ok()?;
+    let again = experiment::resolve_with(&name, &overrides, &common.outside()).ok()?;
+    let words = [vec!["starpo".to_owned(), "run".to_owned(), name], overrides].concat();
+    (again.key == key).then(|| words.iter().map(|word| shell(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// A word as shells read it.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::Value;
 
-use super::{CliError, Common, say};
+use super::{CliError, Common, output, say};
 use crate::record::sinks::{Table, csv, parquet, tensorboard};
-use crate::record::{Disk, reader};
+use crate::record::{Disk, RunError, reader};
 
 /// A run, and where its table goes: to standard output as CSV, if nowhere else.
 #[derive(Clone, Debug, Args)]
@@ -37,10 +37,11 @@ impl Metrics {
             false => Table::of_steps(&disk, &run)?,
         };
         if let Some(path) = &self.csv {
-            disk.replace(path, csv::text(&table).as_bytes())?;
+            output::write(&disk, path, csv::text(&table).as_bytes())?;
         }
         if let Some(path) = &self.parquet {
-            parquet::write(&disk, path, &table)?;
+            parquet::check().map_err(|what| CliError::usage(what, "--csv writes the same as text"))?;
+            output::write(&disk, path, &parquet::bytes(&table).map_err(RunError::io("write", path))?)?;
         }
         if let Some(folder) = &self.tensorboard {
             tensorboard::write(&disk, folder, 1, &reader::metrics(&disk, &run)?)?;

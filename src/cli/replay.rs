@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{CliError, Common, say};
-use crate::config::tree::spots;
-use crate::experiment::{self, FIELDS, Resolved};
+use crate::experiment::{self, Resolved};
 use crate::record::{Disk, reader};
 use crate::replay::{Rules, obstacle, replay};
 
@@ -46,13 +45,10 @@ const READ: [&str; 5] = ["reward", "filter", "advantage", "objective", "rollout.
 /// Refuses what was asked for and would change nothing, and what recorded episodes cannot tell.
 fn check(resolved: &Resolved) -> Result<(), CliError> {
     let usage = |message: String, help: &str| Err(CliError::Usage { message, help: Some(help.to_owned()) });
-    let unread = spots(FIELDS, &resolved.tree).into_iter().find(|spot| {
-        let typed = spot.tree.is_some_and(|tree| tree.origin().starts_with("override"));
-        typed && !READ.iter().any(|read| spot.path == *read || spot.path.starts_with(&format!("{read}.")))
-    });
-    if let Some(spot) = unread {
+    let read = |path: &String| READ.iter().any(|read| path == read || path.starts_with(&format!("{read}.")));
+    if let Some(path) = resolved.typed().into_iter().find(|path| !read(path)) {
         let help = "replay reads reward, filter, advantage and objective; the rest is as it was recorded";
-        return usage(format!("`{}` changes nothing in a replay", spot.path), help);
+        return usage(format!("`{path}` changes nothing in a replay"), help);
     }
     match obstacle(&resolved.config) {
         Some((message, help)) => usage(message, help),

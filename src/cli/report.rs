@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::{CliError, Common, say};
+use super::{CliError, Common, output, say};
 use crate::record::{Disk, RunDir, RunError, reader};
 use crate::report;
 use crate::sweep::{Record, SweepResult};
@@ -46,7 +46,7 @@ impl Report {
             Err(error) => return Err(error.into()),
         };
         let output = self.output.unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
-        disk.replace(&output, page.as_bytes())?;
+        output::write(&disk, &output, page.as_bytes())?;
         if common.json {
             say(&json!({ "file": output, "bytes": page.len() }).to_string());
         } else {

@@ -8,12 +8,13 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::agent::{Agent, expert, locked, threads};
+use super::agent::{Agent, device, expert, locked, threads};
 use super::show::documents;
 use super::{CliError, Common, in_colour, say};
+use crate::chat::Chat;
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
-use crate::policy::{self, Optimizer, Weights};
-use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, State, log, reader, signals};
+use crate::policy::{Optimizer, Weights};
+use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, State, log, reader, signals, sinks};
 use crate::stage::{Ended, drive};
 use crate::train::Training;
 use crate::warm_start::{self, WarmStart};
@@ -59,6 +60,9 @@ impl Run {
             warn(common, &resolved);
             return self.foretell(&disk, &resolved, &documents(&resolved, &outside.outside), common);
         }
+        // What cannot work leaves no directory, and moves none aside.
+        let agent = Agent::new(&resolved.config)?;
+        let chat = agent.ready(&resolved.config)?;
         if self.fresh
             && let Some(place) = RunDir::set_aside(&disk, &common.runs_dir, &name)?
         {
@@ -67,15 +71,11 @@ impl Run {
         for short in &resolved.short_names {
             tell(common, &short.to_string());
         }
-        // What cannot work leaves no directory.
-        let agent = Agent::new(&resolved.config)?;
         let run = RunDir::open_or_create(&disk, &common.runs_dir, &name, &resolved.lock(), &resolved.canon)?;
-        let how = carry_out(&disk, &run, &resolved, &agent, self.fresh, common)?;
+        let how = carry_out(&disk, &run, &resolved, &agent, &chat, self.fresh, common)?;
         result(&disk, &run, &resolved, common, how)
     }
-}
 
-impl Run {
     /// The overrides, after those that `--from` is short for.
     fn overrides(&self) -> Vec<String> {
         let asked = |typed: &String| typed.replace('_', "-").starts_with("warm-start");
@@ -92,7 +92,7 @@ impl Run {
         Agent::new(&run.config)?;
         let stands = |id: &RunId| {
             let path = common.runs_dir.join(id.to_string());
-            path.exists().then(|| reader::summary(disk, &path)).transpose()
+            disk.exists(&path)?.then(|| reader::summary(disk, &path)).transpose()
         };
         let would = match stands(&run.id())? {
             None => "start anew".to_owned(),
@@ -132,9 +132,9 @@ impl Exec {
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
         let mut resolved = locked(&run)?;
         resolved.config.execution.threads = self.threads.map(NonZeroUsize::get).or(resolved.config.execution.threads);
-        let agent = Agent::new(&resolved.config)?;
+        let agent = Agent::locked(&resolved.config)?;
         if resolved.id().to_string() == run.name() {
-            let how = carry_out(&disk, &run, &resolved, &agent, false, common)?;
+            let how = carry_out(&disk, &run, &resolved, &agent, &agent.ready(&resolved.config)?, false, common)?;
             return result(&disk, &run, &resolved, common, how);
         }
         // A warm start's lock is that of the run which asked for it first.
@@ -156,14 +156,15 @@ pub(super) fn carry_out(
     run: &RunDir,
     resolved: &Resolved,
     agent: &Agent,
+    chat: &Chat<'_>,
     fresh: bool,
     common: &Common,
 ) -> Result<&'static str, CliError> {
     tell(common, &format!("run {}  key {}  {}", resolved.id(), resolved.key, run.path().display()));
     let config = &resolved.config;
-    let chat = agent.chat(config)?;
-    agent.check_tokenizer(config)?;
-    policy::device(&config.execution.device).map_err(CliError::Agent)?;
+    if config.logging.parquet && run.status()?.state != State::Done {
+        sinks::parquet::check().map_err(|what| CliError::usage(what, "or go on with logging.parquet=false"))?;
+    }
     let Some(mut begun) = run.begin(&facts(resolved))? else {
         return Ok("finished before");
     };
@@ -191,7 +192,7 @@ pub(super) fn carry_out(
     log_to(disk, run, resolved)?;
     let mut policy = agent.policy(config, weights.clone())?;
     let learners = agent.learners(config, weights, &mut policy)?;
-    let mut training = Training::new(config, &chat, learners);
+    let mut training = Training::new(config, chat, learners);
     let progress = progress(&resolved.name, &begun, config.train.steps, common);
     let ended = drive(&mut training, begun, &config.execution, &config.logging, &progress);
     progress.finish();
@@ -224,7 +225,7 @@ pub(super) fn make_warm_start(
     common: &Common,
 ) -> Result<(), CliError> {
     let WarmStartConfig::Expert(warm) = &resolved.config.warm_start else { return Ok(()) };
-    policy::device(&resolved.config.execution.device).map_err(CliError::Agent)?;
+    device(&resolved.config)?;
     let Some(begun) = wait_for(run, id, resolved, common)? else { return Ok(()) };
     tell(common, &format!("warm start {id}  {}", run.path().display()));
     log_to(disk, run, resolved)?;

@@ -1,6 +1,6 @@
 //! What a verb is about: an experiment, or a run of one.
 
-use super::agent::{Agent, checkpoint_file, locked};
+use super::agent::{Agent, checkpoint_file, locked, played};
 use super::run::warm_start;
 use super::{CliError, Common};
 use crate::experiment::{self, Resolved};
@@ -23,12 +23,15 @@ impl Subject {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, name)?);
         if !overrides.is_empty() {
-            return Err(CliError::usage(
-                &format!("{name} is a run: its config is fixed"),
-                "overrides go with an experiment's name",
-            ));
+            return Err(fixed(name));
         }
-        Ok(Self { resolved: locked(&run)?, run: Some(run) })
+        Ok(Self { resolved: played(&run)?, run: Some(run) })
+    }
+
+    /// What it plays and learns with.
+    pub(super) fn agent(&self) -> Result<Agent, CliError> {
+        let config = &self.resolved.config;
+        if self.run.is_some() { Agent::locked(config) } else { Agent::new(config) }
     }
 
     /// The adapter in a run's newest checkpoint.
@@ -44,6 +47,8 @@ impl Subject {
 
     /// The weights before reinforcement learning: a run's warm start is beside it.
     pub(super) fn start(&self, agent: &Agent, common: &Common) -> Result<Weights, CliError> {
+        // What made a run's start must be what would make it now.
+        self.run.as_ref().map(locked).transpose()?;
         let mut common = common.clone();
         if let Some(beside) = self.run.as_ref().and_then(|run| run.path().parent()) {
             common.runs_dir = beside.to_owned();
@@ -59,4 +64,9 @@ impl Subject {
             None => self.start(agent, common),
         }
     }
+}
+
+/// That a run takes no overrides.
+pub(super) fn fixed(name: &str) -> CliError {
+    CliError::usage(&format!("{name} is a run: its config is fixed"), "overrides go with an experiment's name")
 }

@@ -4,7 +4,8 @@ use clap::Args;
 
 use super::run::tell;
 use super::{CliError, Common};
-use crate::record::{Disk, RunDir, reader, tags};
+use crate::experiment;
+use crate::record::{Disk, RunDir, RunError, reader, tags};
 
 /// A run and the name that it gets.
 #[derive(Clone, Debug, Args)]
@@ -24,7 +25,17 @@ pub(super) struct Untag {
 impl Tag {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
-        let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?).name();
+        let path = reader::find(&disk, &common.runs_dir, &self.run)?;
+        let run = RunDir::open(&disk, &path).name();
+        if common.runs_dir.join(&run).canonicalize().ok() != path.canonicalize().ok() {
+            let message =
+                format!("{} is not in {}, where its name would be kept", path.display(), common.runs_dir.display());
+            return Err(CliError::usage(&message, "--runs-dir says where runs live"));
+        }
+        // Where an experiment or a run may be named, the experiment would be meant.
+        if experiment::exists(&self.name, &common.outside()) {
+            return Err(RunError::NoTag { tag: self.name }.into());
+        }
         tags::add(&disk, &common.runs_dir, &self.name, &run)?;
         tell(common, &format!("{} is {run}", self.name));
         Ok(())

@@ -7,8 +7,9 @@ use super::agent::{Agent, locked};
 use super::export::finished;
 use super::run::{carry_out, make_warm_start, tell};
 use super::{CliError, Common, say};
+use crate::experiment::LoggingConfig;
 use crate::record::compare::difference;
-use crate::record::{Disk, RunDir, digest, reader};
+use crate::record::{Disk, RunDir, State, digest, reader};
 
 /// A finished run.
 #[derive(Clone, Debug, Args)]
@@ -22,26 +23,28 @@ impl Verify {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
         let expected = finished(&disk, &run)?;
-        let resolved = locked(&run)?;
-        let agent = Agent::new(&resolved.config)?;
-        // An interrupted verification goes on from here.
+        let mut resolved = locked(&run)?;
+        // Copies for other tools are not compared.
+        resolved.config.logging = LoggingConfig { tensorboard: false, parquet: false };
+        let agent = Agent::locked(&resolved.config)?;
+        let chat = agent.ready(&resolved.config)?;
         let scratch = common.runs_dir.join(format!(".tmp-verify-{}", run.name()));
         let there = Common { runs_dir: scratch.clone(), ..common.clone() };
         let held = run.canon()?;
-        let again = match resolved.warm_start() {
-            // A warm start's lock is that of the run which asked for it first.
-            Some((canon, id)) if canon == held => {
-                let again = RunDir::open_or_create(&disk, &scratch, &id.to_string(), &resolved.lock(), &canon)?;
-                make_warm_start(&disk, &again, &id, &resolved, &agent, &there)?;
-                again
+        // A warm start's lock is that of the run which asked for it first.
+        let warm = resolved.warm_start().filter(|(canon, _)| *canon == held);
+        let (canon, id) = warm.clone().unwrap_or_else(|| (resolved.canon.clone(), resolved.id()));
+        // An interrupted verification goes on; one that has ended says nothing of today's program.
+        if reader::status(&disk, &scratch.join(id.to_string()))?.state == State::Done {
+            disk.remove_folder(&scratch)?;
+        }
+        let again = RunDir::open_or_create(&disk, &scratch, &id.to_string(), &resolved.lock(), &canon)?;
+        match warm {
+            Some(_) => make_warm_start(&disk, &again, &id, &resolved, &agent, &there)?,
+            None => {
+                carry_out(&disk, &again, &resolved, &agent, &chat, true, &there)?;
             }
-            _ => {
-                let name = resolved.id().to_string();
-                let again = RunDir::open_or_create(&disk, &scratch, &name, &resolved.lock(), &resolved.canon)?;
-                carry_out(&disk, &again, &resolved, &agent, true, &there)?;
-                again
-            }
-        };
+        }
         let found = finished(&disk, &again)?;
         if found != expected {
             let at =

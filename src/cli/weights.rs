@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::agent::{Agent, unchanged};
+use super::agent::unchanged;
 use super::outside::is_run;
 use super::subject::Subject;
 use super::{CliError, Common, say};
@@ -53,7 +53,7 @@ impl Weights {
             say(&self.out.display().to_string());
             return Ok(());
         }
-        let agent = Agent::new(config)?;
+        let agent = subject.agent()?;
         let weights = subject.weights(&agent, common)?;
         agent.model.with(weights).write(&self.out).map_err(CliError::Agent)?;
         say(&self.out.display().to_string());
@@ -62,7 +62,7 @@ impl Weights {
 
     /// Writes what a run's adapter changes, and says where.
     fn write_start(&self, subject: &Subject, common: &Common) -> Result<PathBuf, CliError> {
-        let agent = Agent::new(&subject.resolved.config)?;
+        let agent = subject.agent()?;
         let start = subject.start(&agent, common)?;
         let base = self.out.join("base");
         agent.model.with(start).write(&base).map_err(CliError::Agent)?;

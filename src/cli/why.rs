@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::subject::fixed;
 use super::{CliError, Common, say};
 use crate::experiment::{self, Difference, differences};
 use crate::record::{Disk, RunDir, reader};
@@ -19,6 +20,10 @@ pub(super) struct Why {
 
 impl Why {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
+        let outside = common.outside();
+        if !self.overrides.is_empty() && ![&self.a, &self.b].iter().any(|name| experiment::exists(name, &outside)) {
+            return Err(fixed(&self.a));
+        }
         let differences = differences(&self.canon(&self.a, common)?, &self.canon(&self.b, common)?);
         if common.json {
             say(&json!(differences).to_string());

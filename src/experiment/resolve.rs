@@ -119,6 +119,17 @@ impl Resolved {
         RunId { experiment: self.name.clone(), key: self.key }
     }
 
+    /// The paths of the values that overrides gave.
+    #[must_use]
+    pub fn typed(&self) -> Vec<String> {
+        let typed = |tree: &tree::Tree| tree.origin().starts_with("override");
+        spots(FIELDS, &self.tree)
+            .into_iter()
+            .filter(|spot| spot.tree.is_some_and(typed))
+            .map(|spot| spot.path)
+            .collect()
+    }
+
     /// The canonical text of the warm start alone, and its name `warm-…`; None for a run without.
     #[must_use]
     pub fn warm_start(&self) -> Option<(String, RunId)> {

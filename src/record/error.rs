@@ -48,7 +48,7 @@ pub enum RunError {
 
     /// A file does not read as what it should be.
     #[error("{} is damaged: {what}", path.display())]
-    #[diagnostic(help("start the run again with --fresh, which moves this directory aside"))]
+    #[diagnostic(help("{}", mend(path)))]
     Corrupt { path: PathBuf, what: String },
 
     /// No run of that name.
@@ -60,7 +60,7 @@ pub enum RunError {
 
     /// A word that can be no tag.
     #[error("a run cannot be called \"{tag}\"")]
-    #[diagnostic(help("take letters, digits, `-`, `_` and `.`, and no directory's name"))]
+    #[diagnostic(help("take letters, digits, `-`, `_` and `.`, and no name of a directory or an experiment"))]
     NoTag { tag: String },
 
     /// A tag that another run bears.
@@ -88,6 +88,14 @@ impl RunError {
             Self::Unknown { .. } | Self::Ambiguous { .. } | Self::NoTag { .. } | Self::Tagged { .. } => 2,
             Self::Io { .. } | Self::Clash { .. } | Self::Corrupt { .. } => 1,
         }
+    }
+}
+
+/// What makes a damaged file anew.
+fn mend(path: &Path) -> &'static str {
+    match path.file_name() {
+        Some(name) if name == "sweep.kdl" => "move its directory away and give the sweep again: its runs are kept",
+        _ => "start the run again with --fresh, which moves this directory aside",
     }
 }
 

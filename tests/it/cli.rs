@@ -116,7 +116,7 @@ fn ends_say_what_happened() {
     assert_eq!(code(&["replay", "nothing.jsonl"]), 3);
     std::fs::write(folder.path().join("bad.jsonl"), "{}\n").unwrap();
     assert_eq!(code(&["replay", "bad.jsonl"]), 3);
-    assert_eq!(code(&[&["run", "sokoban", "device=cuda:0", "numerics=gpu-f32"], &QUICK[..]].concat()), 1);
+    assert_eq!(code(&[&["run", "sokoban", "device=cuda:0", "numerics=gpu-f32"], &QUICK[..]].concat()), 2);
     std::fs::write(folder.path().join("empty.jsonl"), "").unwrap();
     let episodes = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/episodes/gigpo-tc12.jsonl");
     let gigpo = ["filter=top-p", "filter.value=0.25", "advantage=gigpo", "advantage.mode=mean-std", "--json"];

@@ -203,6 +203,10 @@ fn a_chat_over_a_pipe() {
     let said: Vec<&str> = (0..2).map(|turn| turns[turn]["response"].as_str().unwrap()).collect();
     assert_eq!(chat(&[]), format!("{}\n{}\n", said[0], said[1]));
     assert_ne!(chat(&["--seed", "2"]), chat(&[]));
+    for refused in [&["."][..], &["bandit", "sampling.temperature=0.5"]] {
+        let words = [&["chat"], refused, &["rollout.groups=2"]].concat();
+        assert_eq!(starpo(folder.path(), &words, "").status.code(), Some(2), "{words:?}");
+    }
     for wrong in ["--temperature=nan", "--temperature=-1", "--top-p=2", "--top-p=nan"] {
         let output = starpo(folder.path(), &["chat", ".", wrong], "");
         assert_eq!(output.status.code(), Some(2), "{wrong}");

@@ -85,9 +85,15 @@ fn tags_name_runs_and_keep_them() {
     answer(folder, &["tag", &two, "best"]);
     answer(folder, &["tag", "best", "also"]);
     assert!(refusal(folder, &["tag", &one, "best"]).1.contains("best is another run's name"));
-    for word in ["", ".x", "a/b", "a b", &one] {
+    for word in ["", ".x", "a/b", "a b", &one, "bandit"] {
         assert_eq!(refusal(folder, &["tag", &one, word]).0, 2, "{word:?}");
     }
+    let there = folder.join("runs").join(&one);
+    fs::create_dir(folder.join("other")).unwrap();
+    let elsewhere = refusal(folder, &["tag", there.to_str().unwrap(), "x", "--runs-dir", "other"]);
+    assert!(elsewhere.0 == 2 && elsewhere.1.contains("is not in other"), "{}", elsewhere.1);
+    let fixed = refusal(folder, &["why", &one, &two, "top_p=0.9"]);
+    assert!(fixed.0 == 2 && fixed.1.contains("its config is fixed"), "{}", fixed.1);
     let list = answer(folder, &["ls"]);
     assert!(list.lines().any(|line| line.starts_with(&two) && line.ends_with("also best")), "{list}");
     assert_eq!(answer(folder, &["why", "best", &two[..two.len() - 2]]), "nothing: they are the same run\n");
@@ -164,13 +170,25 @@ fn a_run_is_made_again_and_compared() {
     // Not even a shorter or a longer run beside it is asked.
     let longer = run(folder, &["steps=3"]);
     let metrics = folder.join("runs").join(&longer).join("metrics.jsonl");
+    let (result, as_made) = (
+        folder.join("runs").join(&longer).join("result.kdl"),
+        ["metrics.jsonl", "result.kdl"].map(|name| fs::read(folder.join("runs").join(&longer).join(name)).unwrap()),
+    );
     let forged = fs::read_to_string(&metrics).unwrap().replacen("\"kept\":2", "\"kept\":1", 1);
     fs::write(&metrics, forged).unwrap();
     assert!(refusal(folder, &["verify", &longer]).1.contains("its files are not those of then"));
-    let result = folder.join("runs").join(&longer).join("result.kdl");
-    fs::write(&result, fs::read_to_string(&result).unwrap().replace("digest \"blake3:", "digest \"blake3:0")).unwrap();
+    let forge = |result: &Path| {
+        let text = fs::read_to_string(result).unwrap();
+        fs::write(result, text.replace("digest \"blake3:", "digest \"blake3:0")).unwrap();
+    };
+    forge(&result);
     let (code, error) = refusal(folder, &["verify", &longer]);
     assert!(code == 1 && error.contains("metrics.jsonl, step 1: filter.kept is 1, and 2"), "{error}");
+    // What it left says nothing of the next time.
+    forge(&folder.join(format!("runs/.tmp-verify-{longer}/{longer}/result.kdl")));
+    fs::write(&metrics, &as_made[0]).unwrap();
+    fs::write(&result, &as_made[1]).unwrap();
+    assert!(answer(folder, &["verify", &longer]).starts_with("same"));
     fs::write(folder.join("runs").join(&longer).join("state"), "interrupted 1\n").unwrap();
     fs::remove_file(&result).unwrap();
     assert!(refusal(folder, &["verify", &longer]).1.contains("is not finished"));
@@ -185,6 +203,10 @@ fn an_archive_is_the_run_wherever_it_is_unpacked() {
     answer(folder, &["export", &name, "-o", "again.tar.zst"]);
     let again = folder.join("again.tar.zst");
     assert!(fs::read(folder.join(format!("{name}.tar.zst"))).unwrap() == fs::read(&again).unwrap());
+    // A link stays one.
+    std::os::unix::fs::symlink("linked", folder.join("link")).unwrap();
+    answer(folder, &["export", &name, "-o", "link"]);
+    assert!(folder.join("link").is_symlink() && fs::read(folder.join("linked")).unwrap() == fs::read(&again).unwrap());
     // Made elsewhere, at another time: the same bytes.
     run(other, &["steps=1"]);
     answer(other, &["export", &name]);
@@ -196,6 +218,8 @@ fn an_archive_is_the_run_wherever_it_is_unpacked() {
     let unpacked = Command::new("tar").args(["-xf", "../run.tar"]).current_dir(other.join("runs")).status().unwrap();
     assert!(unpacked.success());
     assert!(answer(other, &["ls"]).contains("done"));
+    let tables = [folder, other].map(|folder| answer(folder, &["compare", &name]));
+    assert!(tables[0] == tables[1] && tables[1].contains("1 of 1 cells done"), "{}", tables[1]);
     let readme = fs::read_to_string(other.join("runs").join(&name).join("README")).unwrap();
     assert!(readme.contains("starpo run bandit steps=1 warm-start=none"), "{readme}");
     assert!(readme.contains(&format!("starpo verify {name}")));
@@ -319,6 +343,13 @@ fn a_run_starts_from_the_weights_of_another() {
     assert_eq!(run(folder, &["steps=1", "--from", &twin]), second);
     assert!(answer(folder, &["verify", &second]).starts_with("same"));
 
+    let page = |run: &str| {
+        answer(folder, &["report", run, "-o", "page.html"]);
+        fs::read_to_string(folder.join("page.html")).unwrap()
+    };
+    let vocabulary = |page: String| page.split_once("id=\"vocabulary\">").unwrap().1.split('<').next().unwrap().len();
+    assert!(vocabulary(page(&second)) > 2 && vocabulary(page(&first)) > 2, "tokens are spelt");
+
     // Without learning, the weights that go in come out; the run of a run of a run has their shape and tokenizer.
     let third = run(folder, &["steps=1", "update.learning-rate=0", "--from", &second]);
     let weights =
@@ -395,6 +426,13 @@ fn old_runs_open() {
             let replayed = answer(here, &["replay", episodes.to_str().unwrap(), "advantage=grpo", "--json"]);
             assert!(replayed.contains("\"loss\""), "{replayed}");
             answer(here, &["export", &name, "--runs-dir", runs]);
+            answer(here, &["report", &name, "--runs-dir", runs]);
+            // What it was learnt by has changed since; what plays has not.
+            assert!(answer(here, &["eval", &name, "--runs-dir", runs, "--show", "0"]).contains("held-out tasks"));
+            for verb in ["exec", "verify"] {
+                let (code, error) = refusal(here, &[verb, &name, "--runs-dir", runs]);
+                assert!(code == 2 && error.contains("update was at 1, and is at"), "{verb}: {error}");
+            }
             opened += 1;
         }
     }
@@ -417,5 +455,46 @@ fn a_lock_of_a_later_version_says_so() {
             assert!(error.contains(&message), "{verb}: {error}");
         }
         assert!(answer(folder, &["ls"]).contains(&name), "its other files are what they were");
+    }
+}
+
+/// Whoever reads a run needs nothing that only its end would.
+#[test]
+fn a_run_with_parquet_is_read_by_every_build() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=1"]);
+    let path = folder.join("runs").join(&name);
+    let lock = fs::read_to_string(path.join("run.lock.kdl")).unwrap();
+    fs::write(path.join("run.lock.kdl"), lock.replacen("parquet #false", "parquet #true", 1)).unwrap();
+    assert!(answer(folder, &["eval", &name, "--show", "0"]).contains("2 held-out tasks"));
+    assert!(answer(folder, &["verify", &name]).starts_with("same"));
+    answer(folder, &["report", &name, "-o", "page.html"]);
+    assert!(!fs::read_to_string(folder.join("page.html")).unwrap().contains("Not known from records"));
+    fs::write(path.join("state"), "interrupted 1\n").unwrap();
+    fs::remove_dir_all(path.join("checkpoints")).unwrap();
+    if cfg!(feature = "parquet") {
+        answer(folder, &["exec", &name]);
+    } else {
+        let (code, error) = refusal(folder, &["exec", &name]);
+        assert!(code == 2 && error.contains("was built without Parquet"), "{error}");
+        let (code, error) = refusal(folder, &["metrics", &name, "--parquet", "x"]);
+        assert!(code == 2 && error.contains("was built without Parquet"), "{error}");
+    }
+}
+
+/// What cannot be begun leaves the run that is there.
+#[test]
+fn a_fresh_run_that_cannot_begin_moves_nothing() {
+    let folder = folder();
+    let folder = folder.path();
+    let words = [&["bandit", "device=wgpu", "numerics=gpu-f32"], &QUICK[..]].concat();
+    let shown = answer(folder, &[&["show", "--json"], &words[..]].concat());
+    let id = serde_json::from_str::<serde_json::Value>(&shown).unwrap()["id"].as_str().unwrap().to_owned();
+    let there = folder.join("runs").join(id);
+    fs::create_dir_all(&there).unwrap();
+    if cfg!(not(feature = "wgpu")) {
+        assert_eq!(refusal(folder, &[&["run", "--fresh"], &words[..]].concat()).0, 2);
+        assert!(there.exists() && !folder.join("runs/attic").exists());
     }
 }

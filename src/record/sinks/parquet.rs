@@ -1,7 +1,5 @@
 //! Tables as Parquet, by the feature of that name.
 
-use std::path::Path;
-
 use super::Table;
 use crate::record::{Attempt, Disk, RunError};
 
@@ -11,27 +9,41 @@ use crate::record::{Attempt, Disk, RunError};
 /// The system's; a record that does not read; a build without Parquet.
 pub fn write_run(attempt: &Attempt) -> Result<(), RunError> {
     let (disk, run) = (attempt.disk(), attempt.path());
-    write(disk, &run.join("metrics.parquet"), &Table::of_steps(disk, run)?)?;
-    write(disk, &run.join("episodes.parquet"), &Table::of_turns(disk, run)?)
+    for (name, table) in [("metrics", Table::of_steps(disk, run)?), ("episodes", Table::of_turns(disk, run)?)] {
+        let path = run.join(format!("{name}.parquet"));
+        disk.replace(&path, &bytes(&table).map_err(RunError::io("write", &path))?)?;
+    }
+    Ok(())
 }
 
-/// Writes a table. A column of whole numbers is INT64, of numbers DOUBLE, of truth values BOOLEAN, any other a string;
+/// That this build has Parquet.
+///
+/// # Errors
+/// What it lacks.
+pub fn check() -> Result<(), &'static str> {
+    match cfg!(feature = "parquet") {
+        true => Ok(()),
+        false => Err("this starpo was built without Parquet: build it with --features parquet"),
+    }
+}
+
+/// A table as a file. A column of whole numbers is INT64, of numbers DOUBLE, of truth values BOOLEAN, any other a string;
 /// all are optional.
 ///
 /// # Errors
-/// The system's; a build without Parquet.
-pub fn write(disk: &Disk, path: &Path, table: &Table) -> Result<(), RunError> {
-    let bytes = bytes(table).map_err(RunError::io("write", path))?;
-    disk.replace(path, &bytes)
-}
-
+/// A build without Parquet.
 #[cfg(not(feature = "parquet"))]
-fn bytes(_: &Table) -> std::io::Result<Vec<u8>> {
-    Err(std::io::Error::other("this starpo was built without Parquet: build it with --features parquet"))
+pub fn bytes(_: &Table) -> std::io::Result<Vec<u8>> {
+    check().map(|()| Vec::new()).map_err(std::io::Error::other)
 }
 
+/// A table as a file. A column of whole numbers is INT64, of numbers DOUBLE, of truth values BOOLEAN, any other a string;
+/// all are optional.
+///
+/// # Errors
+/// A build without Parquet.
 #[cfg(feature = "parquet")]
-fn bytes(table: &Table) -> std::io::Result<Vec<u8>> {
+pub fn bytes(table: &Table) -> std::io::Result<Vec<u8>> {
     file::bytes(table).map_err(std::io::Error::other)
 }
 
