@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::agent::{Agent, expert, uniform};
+use super::agent::{expert, uniform};
 use super::subject::Subject;
 use super::{CliError, Common, say};
 use crate::chat::Chat;

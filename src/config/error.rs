@@ -242,6 +242,12 @@ impl Diagnostics {
         Self(sorted.into_iter().map(|(_, diagnostic)| diagnostic).collect())
     }
 
+    /// Adds a line of help to each.
+    #[must_use]
+    pub fn note(self, line: &str) -> Self {
+        Self(self.0.into_iter().map(|one| one.note(line)).collect())
+    }
+
     /// The mistakes one by one.
     #[must_use]
     pub fn into_vec(self) -> Vec<Diagnostic> {

@@ -6,7 +6,7 @@ use std::io;
 use kdl::KdlNode;
 
 use super::FIELDS;
-use super::identity::Key;
+use super::identity::{COMPONENTS, Key};
 use super::resolve::{Resolved, finish, sound};
 use crate::config::show::{kdl, quoted};
 use crate::config::tree::{Form, spots};
@@ -130,13 +130,27 @@ fn with_epochs(canon: &str, epochs: &BTreeMap<&str, &str>) -> String {
     lines.into_iter().fold(format!("{HEADER}\n"), |text, line| text + &line + "\n")
 }
 
-/// The components whose versions differ, in words.
-fn moved(then: &BTreeMap<&str, &str>, now: &BTreeMap<&str, &str>, needed: impl Fn(&str) -> bool) -> Vec<String> {
+/// That components have the versions that they had; those that have others are named.
+fn unmoved(
+    then: &BTreeMap<&str, &str>,
+    now: &BTreeMap<&str, &str>,
+    needed: impl Fn(&str) -> bool,
+    top: &Place,
+) -> Result<(), Diagnostic> {
     let all: BTreeSet<&str> = then.keys().chain(now.keys()).copied().collect();
-    let differ = all.into_iter().filter(|name| then.get(name) != now.get(name) && needed(name));
+    let moved = all.into_iter().filter(|name| then.get(name) != now.get(name) && needed(name));
     let word = |side: &BTreeMap<&str, &str>, name: &str| side.get(name).copied().unwrap_or("none").to_owned();
-    differ.map(|name| format!("{name} was at {}, and is at {}", word(then, name), word(now, name))).collect()
+    let moved: Vec<String> =
+        moved.map(|name| format!("{name} was at {}, and is at {}", word(then, name), word(now, name))).collect();
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let message = format!("this program does not compute what the run did: {}", moved.join("; "));
+    Err(Diagnostic::rule(Some(top), &message, "take the starpo that made it, or start the run anew"))
 }
+
+/// What is to be done about a config that does not read.
+const OTHER: &str = "the lock is damaged, or of another version of starpo: take that one, or start the run anew";
 
 /// The first arguments of a lock's nodes of that name, whatever the lock's version.
 #[must_use]
@@ -182,25 +196,25 @@ fn read(text: &str, needed: impl Fn(&str) -> bool) -> Result<Resolved, Diagnosti
     };
     let inputs = Locked::new(children("inputs")?);
     let overrides: Vec<String> = named("override").filter_map(first_text).map(str::to_owned).collect();
-    let mut resolved = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs)?;
-    resolved.name = Some(argument("experiment")?.to_owned());
-    let run = sound(finish(resolved, &overrides), [])?;
     let listed = children("epochs")?.iter();
     let listed: Vec<(&str, String)> =
         listed.filter_map(|node| Some((node.name().value(), node.get(0)?.to_string()))).collect();
     let then: BTreeMap<&str, &str> = listed.iter().map(|(component, epoch)| (*component, epoch.as_str())).collect();
+    // At first those of every run: the config of another version may have what this one cannot read.
+    let always = COMPONENTS.iter().map(|(component, epoch)| format!("@epoch {component}\tu32\t{epoch}\n"));
+    let always: String = always.collect();
+    let always = epochs(&always);
+    unmoved(&then, &always, |component| always.contains_key(component) && needed(component), &top)?;
+    let config = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs);
+    let mut resolved = config.map_err(|found| found.note(OTHER))?;
+    resolved.name = Some(argument("experiment")?.to_owned());
+    let run = sound(finish(resolved, &overrides), [])?;
     let (key, found) = (argument("key")?, Key::of(&with_epochs(&run.canon, &then)));
     if found.to_string() != key {
         let message = format!("the lock's key is {key}, and that of its config {found}");
         return Err(Diagnostic::rule(Some(&top), &message, "the lock was edited or damaged: start the run anew").into());
     }
-    let moved = moved(&then, &epochs(&run.canon), needed);
-    if !moved.is_empty() {
-        let message = format!("this program does not compute what the run did: {}", moved.join("; "));
-        return Err(
-            Diagnostic::rule(Some(&top), &message, "take the starpo that made it, or start the run anew").into()
-        );
-    }
+    unmoved(&then, &epochs(&run.canon), needed, &top)?;
     Ok(run)
 }
 

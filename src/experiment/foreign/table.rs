@@ -35,9 +35,11 @@ pub const TABLE: &[Foreign] = table! {
     Ragen "lora.alpha" => "adapter.alpha", "with adapter=lora";
     Ragen "lora.target_modules" => "adapter.targets", "with adapter=lora; all-linear is all seven projections";
     Both "actor_rollout_ref.model.path" => "model.path", "with model=pretrained: a Hugging Face folder on this machine";
-    Both "actor_rollout_ref.model.lora_rank" => "adapter.rank", "with adapter=lora; there 0 trains all weights, as adapter=none here";
+    Both "actor_rollout_ref.model.lora_rank" => "adapter.rank",
+        "with adapter=lora; there 0 trains all weights, as adapter=none here";
     Both "actor_rollout_ref.model.lora_alpha" => "adapter.alpha", "with adapter=lora";
-    Both "actor_rollout_ref.model.target_modules" => "adapter.targets", "with adapter=lora; all-linear is all seven projections";
+    Both "actor_rollout_ref.model.target_modules" => "adapter.targets",
+        "with adapter=lora; all-linear is all seven projections";
     Both "actor_rollout_ref.model.enable_gradient_checkpointing" => "",
         "gradients are the same either way; shards are small";
     Both "actor_rollout_ref.model.use_remove_padding" => "", "rows are never padded";
@@ -214,8 +216,9 @@ pub const TABLE: &[Foreign] = table! {
     Both "trainer.val_only" => "", "`starpo eval EXPERIMENT` or `starpo eval RUN` evaluates alone";
     Ragen "trainer.generations_to_log_to_wandb.val" => "",
         "every episode of every evaluation is kept in the run's folder";
-    Both "trainer.logger" => "logging.tensorboard" { "tensorboard" => "true", "console" => "false" },
-        "and logging.parquet; the records themselves are files of the run's folder: metrics.jsonl, rollouts/, evals/";
+    Both "trainer.logger" => "",
+        "records are files of the run's folder: metrics.jsonl, rollouts/, evals/; logging.tensorboard=true and \
+         logging.parquet=true copy them";
     Both "trainer.max_actor_ckpt_to_keep" => "execution.checkpoints";
     Both "trainer.max_critic_ckpt_to_keep" => "execution.checkpoints", "a critic is in the policy's checkpoint";
     Both "trainer.critic_warmup" => "critic.warmup", "with critic=own";

@@ -1,7 +1,7 @@
 //! Tables as Parquet, by the feature of that name.
 
 use super::Table;
-use crate::record::{Attempt, Disk, RunError};
+use crate::record::{Attempt, RunError};
 
 /// Writes a run's `metrics.parquet` (a row a step) and `episodes.parquet` (a row a turn) beside its records.
 ///
@@ -27,8 +27,8 @@ pub fn check() -> Result<(), &'static str> {
     }
 }
 
-/// A table as a file. A column of whole numbers is INT64, of numbers DOUBLE, of truth values BOOLEAN, any other a string;
-/// all are optional.
+/// A table as a file. A column of whole numbers is INT64, of numbers DOUBLE, of truth values BOOLEAN, any other a
+/// string; all are optional.
 ///
 /// # Errors
 /// A build without Parquet.
@@ -37,8 +37,8 @@ pub fn bytes(_: &Table) -> std::io::Result<Vec<u8>> {
     check().map(|()| Vec::new()).map_err(std::io::Error::other)
 }
 
-/// A table as a file. A column of whole numbers is INT64, of numbers DOUBLE, of truth values BOOLEAN, any other a string;
-/// all are optional.
+/// A table as a file. A column of whole numbers is INT64, of numbers DOUBLE, of truth values BOOLEAN, any other a
+/// string; all are optional.
 ///
 /// # Errors
 /// A build without Parquet.
