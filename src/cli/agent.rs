@@ -64,10 +64,10 @@ impl Agent {
         let asked = config.rollout.max_context_tokens;
         match model.positions().filter(|positions| *positions < asked) {
             None => Ok(Self { tokenizer, model }),
-            Some(most) => Err(CliError::usage(
-                &format!("rollout.max-context-tokens is {asked}: more than the model has positions"),
-                &format!("it was made for {most}"),
-            )),
+            Some(most) => Err(CliError::Usage {
+                message: format!("rollout.max-context-tokens is {asked}: more than the {most} positions of the model"),
+                help: None,
+            }),
         }
     }
 

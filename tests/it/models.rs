@@ -312,4 +312,5 @@ fn a_template_that_changes_earlier_responses_needs_a_word() {
     }
     let long = evaluate(&["model.rewrites=pin", "max-context-tokens=5000"]);
     assert!(String::from_utf8_lossy(&long.stderr).contains("more than the 4096 positions"));
+    assert_eq!(long.status.code(), Some(2));
 }

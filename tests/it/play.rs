@@ -87,7 +87,7 @@ fn a_runs_records_are_tables() {
     assert!(folder.path().join("events/events.out.tfevents.0000000001.starpo").is_file());
     if cfg!(not(feature = "parquet")) {
         let (code, _, error) = say(&["--parquet", "x.parquet"]);
-        assert_eq!(code, Some(1));
+        assert_eq!(code, Some(2));
         assert!(error.contains("built without Parquet"), "{error}");
     }
 }
