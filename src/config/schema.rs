@@ -100,8 +100,20 @@ fn collect(fields: Fields, prefix: &str, within: Option<&(String, &'static str)>
     }
 }
 
+/// Whether some field of that name takes the name of a variant.
+pub(super) fn chooses(fields: &'static [Field], name: &str) -> bool {
+    fields.iter().any(|field| match field.kind.single() {
+        Kind::Section(inner) => chooses(inner, name),
+        Kind::Variant { alternatives, common, .. } => {
+            let inside = |member: &Alternative| chooses(member.fields, name);
+            field.name == name || chooses(common, name) || alternatives.iter().any(inside)
+        }
+        _ => false,
+    })
+}
+
 pub(super) fn join(prefix: &str, name: &str) -> String {
-    if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
+    if prefix.is_empty() { name.to_owned() } else { [prefix, ".", name].concat() }
 }
 
 /// A name as names are compared: `Top_P` is `top-p`.
