@@ -23,10 +23,7 @@ impl Subject {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, name)?);
         if !overrides.is_empty() {
-            return Err(CliError::usage(
-                &format!("{name} is a run: its config is fixed"),
-                "overrides go with an experiment's name",
-            ));
+            return Err(fixed(name));
         }
         Ok(Self { resolved: locked(&run)?, run: Some(run) })
     }
@@ -59,4 +56,9 @@ impl Subject {
             None => self.start(agent, common),
         }
     }
+}
+
+/// That a run takes no overrides.
+pub(super) fn fixed(name: &str) -> CliError {
+    CliError::usage(&format!("{name} is a run: its config is fixed"), "overrides go with an experiment's name")
 }

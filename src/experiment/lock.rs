@@ -30,6 +30,9 @@ pub(super) fn lock(run: &Resolved) -> String {
     let versions = VERSIONS.map(|(what, version)| format!("{what}={version}")).join(" ");
     out.push_str(&format!("run {} {versions} {{\n", quoted(&run.id().to_string())));
     out.push_str(&format!("    experiment {}\n", quoted(&run.name)));
+    if let Some(note) = &run.note {
+        out.push_str(&format!("    note {}\n", quoted(note)));
+    }
     out.push_str(&format!("    key {}\n", quoted(&run.key.to_string())));
     for typed in &run.overrides {
         out.push_str(&format!("    override {}\n", quoted(typed)));
@@ -100,7 +103,7 @@ fn check_versions(run: &KdlNode, top: &Place) -> Result<(), Diagnostic> {
 /// # Errors
 /// If the text is no lock, or one of a later form.
 pub fn read_lock(text: &str) -> Result<String, Diagnostics> {
-    let source = Source::document("run.lock.kdl", text);
+    let source = Source::lock(text);
     let mut document = config::parse(&source)?;
     let top = Place::new(&source, 0, 0);
     let none = || Diagnostic::rule(Some(&top), "this is no lock: it has no node `run`", "");
@@ -119,7 +122,7 @@ pub fn read_lock(text: &str) -> Result<String, Diagnostics> {
 /// # Errors
 /// If the text is no lock, or if its key is not what this program computes: a component's version has moved since.
 pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
-    let source = Source::document("run.lock.kdl", text);
+    let source = Source::lock(text);
     let document = config::parse(&source)?;
     let top = Place::new(&source, 0, 0);
     let broken = |what: &str| Diagnostic::rule(Some(&top), &format!("this is no lock: {what}"), "");
@@ -136,6 +139,7 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
     let overrides: Vec<String> = named("override").filter_map(first_text).map(str::to_owned).collect();
     let mut resolved = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs)?;
     resolved.name = Some(argument("experiment")?.to_owned());
+    resolved.note = argument("note").ok().map(str::to_owned);
     let run = sound(finish(resolved, &overrides), [])?;
     let key = argument("key")?;
     if run.key.to_string() != key {
