@@ -20,6 +20,8 @@ pub struct SweepResult {
     pub name: String,
     /// In the order of the sweep's document; cells of one case stand together.
     pub cells: Vec<CellResult>,
+    /// Runs whose directories are not there any more, so that their cells are not among those above.
+    pub missing: Vec<String>,
     /// Statistics of its arms.
     pub comparison: Comparison,
 }
@@ -56,8 +58,15 @@ impl SweepResult {
     pub fn read(disk: &Disk, runs: &Path, record: &Record, metrics: &[String], effect: f64) -> Result<Self, RunError> {
         let sweep = &record.cells;
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut cells: Vec<CellResult> = Vec::with_capacity(sweep.cells.len());
+        let (mut cells, mut missing) = (Vec::<CellResult>::with_capacity(sweep.cells.len()), Vec::new());
         for cell in &sweep.cells {
+            if missing.contains(&cell.run) {
+                continue;
+            }
+            if !known.contains_key(cell.run.as_str()) && !disk.exists(&runs.join(&cell.run).join("run.lock.kdl"))? {
+                missing.push(cell.run.clone());
+                continue;
+            }
             let read = match known.get(cell.run.as_str()) {
                 Some(number) => cells[*number].clone(),
                 None => CellResult::read(disk, &runs.join(&cell.run))?,
@@ -67,7 +76,7 @@ impl SweepResult {
         }
         let metrics = chosen(metrics, &sweep.report);
         let comparison = Comparison::new(&cells, metrics, sweep.baseline.as_deref(), sweep.noise.as_deref(), effect);
-        Ok(Self { name: record.name(), cells, comparison })
+        Ok(Self { name: record.name(), cells, missing, comparison })
     }
 }
 
@@ -89,7 +98,12 @@ impl CellResult {
         let seed = seed(&disk.read_text(&run.join("canon.txt"))?);
         let evaluated = metrics.iter().rev().find(|line| line["eval"].is_object());
         let tasks = match evaluated.and_then(|line| line["step"].as_u64()) {
-            Some(step) => tasks(disk, &run.join(format!("evals/step-{step:06}.jsonl.zst")))?,
+            Some(step) => {
+                let file = reader::evals(disk, run)?.into_iter().find(|(found, _)| *found as u64 == step);
+                let what = || format!("evals/ lacks step {step}");
+                let (_, file) = file.ok_or_else(|| RunError::Corrupt { path: run.to_owned(), what: what() })?;
+                tasks(disk, &file)?
+            }
             None => BTreeMap::new(),
         };
         Ok(Self {
