@@ -27,6 +27,7 @@ mod export;
 mod gc;
 mod ls;
 mod metrics;
+mod output;
 mod outside;
 mod replay;
 mod report;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::Value;
 
+use super::output::write;
+use super::run::tell;
 use super::{CliError, Common, say};
 use crate::record::sinks::{Table, csv, parquet, tensorboard};
 use crate::record::{Disk, reader};
@@ -32,18 +34,22 @@ impl Metrics {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
         let run = reader::find(&disk, &common.runs_dir, &self.run)?;
+        if let Some(lost) = reader::lost(&disk, &run)? {
+            tell(common, &format!("warning: episodes are missing: {lost}"));
+        }
         let table = match self.turns {
             true => Table::of_turns(&disk, &run)?,
             false => Table::of_steps(&disk, &run)?,
         };
         if let Some(path) = &self.csv {
-            disk.replace(path, csv::text(&table).as_bytes())?;
+            write(&disk, path, "--csv", || disk.replace(path, csv::text(&table).as_bytes()))?;
         }
         if let Some(path) = &self.parquet {
-            parquet::write(&disk, path, &table)?;
+            write(&disk, path, "--parquet", || parquet::write(&disk, path, &table))?;
         }
         if let Some(folder) = &self.tensorboard {
-            tensorboard::write(&disk, folder, 1, &reader::metrics(&disk, &run)?)?;
+            let records = reader::metrics(&disk, &run)?;
+            write(&disk, folder, "--tensorboard", || tensorboard::write(&disk, folder, 1, &records).map(|_| ()))?;
         }
         if common.json {
             say(&objects(&table).to_string());

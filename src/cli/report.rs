@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
+use super::output::write;
 use super::{CliError, Common, say};
 use crate::record::{Disk, RunDir, RunError, reader};
 use crate::report;
@@ -46,7 +47,7 @@ impl Report {
             Err(error) => return Err(error.into()),
         };
         let output = self.output.unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
-        disk.replace(&output, page.as_bytes())?;
+        write(&disk, &output, "--output", || disk.replace(&output, page.as_bytes()))?;
         if common.json {
             say(&json!({ "file": output, "bytes": page.len() }).to_string());
         } else {

@@ -14,7 +14,7 @@ use super::{CliError, Common, in_colour, say};
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
 use crate::policy::{self, Optimizer, Weights};
 use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, State, log, reader, signals};
-use crate::stage::{Ended, drive};
+use crate::stage::{Ended, catch_up, drive};
 use crate::train::Training;
 use crate::warm_start::{self, WarmStart};
 
@@ -165,6 +165,7 @@ pub(super) fn carry_out(
     agent.check_tokenizer(config)?;
     policy::device(&config.execution.device).map_err(CliError::Agent)?;
     let Some(mut begun) = run.begin(&facts(resolved))? else {
+        catch_up(disk, run.path(), &config.logging)?;
         return Ok("finished before");
     };
     if !fresh && let Some((shorter, step)) = begun.prolong()? {

@@ -1,9 +1,10 @@
 //! `starpo tag` and `starpo untag`: names of one's own for runs.
 
 use clap::Args;
+use serde_json::json;
 
 use super::run::tell;
-use super::{CliError, Common};
+use super::{CliError, Common, say};
 use crate::record::{Disk, RunDir, reader, tags};
 
 /// A run and the name that it gets.
@@ -26,7 +27,7 @@ impl Tag {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?).name();
         tags::add(&disk, &common.runs_dir, &self.name, &run)?;
-        tell(common, &format!("{} is {run}", self.name));
+        told(common, &self.name, &run, "is");
         Ok(())
     }
 }
@@ -34,7 +35,14 @@ impl Tag {
 impl Untag {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let run = tags::remove(&Disk::default(), &common.runs_dir, &self.name)?;
-        tell(common, &format!("{} was {run}", self.name));
+        told(common, &self.name, &run, "was");
         Ok(())
+    }
+}
+
+fn told(common: &Common, tag: &str, run: &str, verb: &str) {
+    match common.json {
+        true => say(&json!({ "tag": tag, "run": run }).to_string()),
+        false => tell(common, &format!("{tag} {verb} {run}")),
     }
 }

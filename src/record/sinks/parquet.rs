@@ -3,16 +3,18 @@
 use std::path::Path;
 
 use super::Table;
-use crate::record::{Attempt, Disk, RunError};
+use crate::record::{Disk, RunError};
 
-/// Writes a run's `metrics.parquet` (a row a step) and `episodes.parquet` (a row a turn) beside its records.
+/// The files of a run: a row a step, and a row a turn.
+pub const FILES: [&str; 2] = ["metrics.parquet", "episodes.parquet"];
+
+/// Writes a run's [`FILES`] beside its records.
 ///
 /// # Errors
 /// The system's; a record that does not read; a build without Parquet.
-pub fn write_run(attempt: &Attempt) -> Result<(), RunError> {
-    let (disk, run) = (attempt.disk(), attempt.path());
-    write(disk, &run.join("metrics.parquet"), &Table::of_steps(disk, run)?)?;
-    write(disk, &run.join("episodes.parquet"), &Table::of_turns(disk, run)?)
+pub fn write_run(disk: &Disk, run: &Path) -> Result<(), RunError> {
+    write(disk, &run.join(FILES[0]), &Table::of_steps(disk, run)?)?;
+    write(disk, &run.join(FILES[1]), &Table::of_turns(disk, run)?)
 }
 
 /// Writes a table. A column of whole numbers is INT64, of numbers DOUBLE, of truth values BOOLEAN, any other a string;
