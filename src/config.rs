@@ -130,7 +130,7 @@ pub fn resolve(
 /// The path of every field of every alternative, without the numbers of repeated nodes, parents first.
 #[must_use]
 pub fn fields(root: &'static [Field]) -> Vec<(String, &'static Field)> {
-    schema::entries(root).into_iter().map(|entry| (entry.path, entry.field)).collect()
+    schema::entries(root).iter().map(|entry| (entry.path.clone(), entry.field)).collect()
 }
 
 /// Parses a document of any size that this program wrote.
