@@ -10,8 +10,8 @@ pub const FOLDER: &str = "tags";
 /// Gives the run called `run` the name `tag`.
 ///
 /// # Errors
-/// [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if another run bears it; [`RunError::Shadows`] if the
-/// name or the id of a run begins with it; the system's.
+/// [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if another run bears it; [`RunError::Shadows`] if
+/// the name or the id of a run begins with it; the system's.
 pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if tag.is_empty() || tag.starts_with('.') || !tag.chars().all(plain) || disk.exists(&runs.join(tag))? {
