@@ -28,7 +28,7 @@ test *args:
 golden mode="check":
     @if [ "$1" = accept ]; then INSTA_UPDATE=always cargo test --test it; git diff --stat golden; else INSTA_UPDATE=no cargo test --test it; fi
 
-# Measure generation and learning
+# Measure generation, learning, resolving:  just bench   just bench --bench resolve
 bench *args:
     @cargo bench "$@"
 

@@ -38,6 +38,12 @@ pub trait Reader {
     /// A file's bytes.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
 
+    /// The text at a path, where it is one that the program carries: then it is parsed once, whoever asks for it.
+    fn carried(&self, path: &str) -> Option<&'static str> {
+        let _ = path;
+        None
+    }
+
     /// The paths of the documents below `configs` or `experiments`, sorted.
     fn list(&self, folder: &str) -> Vec<String>;
 
@@ -77,6 +83,8 @@ pub enum Top<'a> {
 pub struct Resolved {
     /// The experiment's name, if it has one.
     pub name: Option<String>,
+    /// What its document says of itself.
+    pub note: Option<String>,
     pub body: tree::Body,
     pub short_names: Vec<ShortName>,
     /// The paths of the documents, the lowest layer first.
@@ -107,7 +115,7 @@ pub fn resolve(
             None
         }
     };
-    let whole = documents.layers.last().map(|layer| layer.place.clone());
+    let (whole, note) = (documents.layers.last().map(|layer| layer.place.clone()), documents.note.take());
     let places = Source::command_line(overrides);
     let overlays = documents.overlays(overrides, &places);
     let document::Documents { layers: texts, aliases, mut errors, .. } = documents;
@@ -116,13 +124,13 @@ pub fn resolve(
     let laid = laid.under(&overlays, whole.clone());
     let assignments = overrides::assignments(overrides, &places, reader, &mut errors);
     let (body, short_names) = laid.resolve(assignments, errors, complete)?;
-    Ok(Resolved { name, body, short_names, documents: document::names(&texts), place: whole })
+    Ok(Resolved { name, note, body, short_names, documents: document::names(&texts), place: whole })
 }
 
 /// The path of every field of every alternative, without the numbers of repeated nodes, parents first.
 #[must_use]
 pub fn fields(root: &'static [Field]) -> Vec<(String, &'static Field)> {
-    schema::entries(root).into_iter().map(|entry| (entry.path, entry.field)).collect()
+    schema::entries(root).iter().map(|entry| (entry.path.clone(), entry.field)).collect()
 }
 
 /// Parses a document of any size that this program wrote.

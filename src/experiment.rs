@@ -23,6 +23,7 @@ mod parquet;
 mod resolve;
 mod rules;
 mod task;
+mod units;
 
 pub use cells::{CellRun, Cells, sweep, sweep_exists, unknown_sweep};
 pub use critic::{CriticConfig, NoCritic, OwnCritic, SharedCritic};
@@ -35,6 +36,7 @@ pub use lock::{arguments, from_lock, read_lock, to_play};
 pub use outside::{Home, Outside};
 pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
 pub use task::{resolve_task, task_names};
+pub use units::unit;
 
 use crate::advantage::AdvantageConfig;
 use crate::chat::{Mask, WindowConfig};

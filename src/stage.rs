@@ -1,6 +1,8 @@
 //! Drives numbered steps through a run directory: records, checkpoints, resume, signals. Warm starts and training
 //! share it.
 
+use std::path::Path;
+
 use miette::Diagnostic;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use thiserror::Error;
 
 use crate::experiment::{ExecutionConfig, LoggingConfig};
 use crate::record::sinks::{self, Events};
-use crate::record::{Attempt, Begun, Checkpoint, Progress, RunError, Timings, signals};
+use crate::record::{Attempt, Begun, Checkpoint, Disk, Progress, RunError, Timings, reader, signals};
 
 /// What is driven: step 0 looks before anything is learnt, steps `1..=steps` learn.
 pub trait Stage {
@@ -139,9 +141,27 @@ fn events(attempt: &Attempt, logging: &LoggingConfig) -> Result<Option<Events>, 
 /// Writes the records of a run that is at its end as Parquet, if it is to.
 fn tabulate(attempt: &Attempt, logging: &LoggingConfig, last: Last) -> Result<Last, StageError> {
     if logging.parquet && matches!(last, Last::Done { .. }) {
-        sinks::parquet::write_run(attempt)?;
+        sinks::parquet::write_run(attempt.disk(), attempt.path())?;
     }
     Ok(last)
+}
+
+/// Writes what a finished run is to have of its records for other tools and has not, as it would have done on its way.
+///
+/// # Errors
+/// The system's; what is wrong with the records.
+pub fn catch_up(disk: &Disk, run: &Path, logging: &LoggingConfig) -> Result<(), RunError> {
+    let events = run.join(sinks::tensorboard::FOLDER);
+    if logging.tensorboard && disk.names(&events)?.is_empty() {
+        sinks::tensorboard::write(disk, &events, 1, &reader::metrics(disk, run)?)?;
+    }
+    if logging.parquet && sinks::parquet::check().is_ok() {
+        let there = sinks::parquet::FILES.iter().map(|name| disk.exists(&run.join(name)));
+        if !there.collect::<Result<Vec<_>, _>>()?.into_iter().all(|there| there) {
+            sinks::parquet::write_run(disk, run)?;
+        }
+    }
+    Ok(())
 }
 
 fn steps(

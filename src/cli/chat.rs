@@ -1,6 +1,7 @@
 //! `starpo chat`: talk to a model, a line a message.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use clap::Args;
@@ -34,8 +35,8 @@ pub(super) struct Chat {
     #[arg(long, default_value_t = 0.95, value_parser = |text: &str| within(text, 0.0, 1.0))]
     top_p: f64,
     /// Tokens of a response at most
-    #[arg(long, default_value_t = 512, value_name = "N")]
-    max_tokens: usize,
+    #[arg(long, default_value = "512", value_name = "N")]
+    max_tokens: NonZeroUsize,
     /// Moves the draws
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -71,7 +72,7 @@ impl Chat {
                 break;
             }
             let start = tokens.len();
-            self.respond(session.as_mut(), &chat, &mut tokens, room.min(self.max_tokens), number, common);
+            self.respond(session.as_mut(), &chat, &mut tokens, room.min(self.max_tokens.get()), number, common);
             let response = &tokens[start..];
             let ended = response.last().is_some_and(|last| chat.ends().contains(last));
             turns.push(

@@ -21,7 +21,7 @@ impl Compare {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let (disk, shown) = (Disk::default(), &self.shown);
         shown.check()?;
-        let (mut cells, mut baseline) = (Vec::new(), None);
+        let (mut cells, mut missing, mut baseline) = (Vec::new(), Vec::new(), None);
         for subject in &self.subjects {
             let own = match reader::find(&disk, &common.runs_dir, subject) {
                 Ok(path) => {
@@ -37,6 +37,7 @@ impl Compare {
                     let title = |case: &str| format!("{} {case}", result.name).trim_end().to_owned();
                     baseline = baseline.or(record.cells.baseline.as_deref().map(title));
                     let named = |cell: &CellResult| CellResult { case: title(&cell.case), ..cell.clone() };
+                    missing.extend(result.missing.iter().cloned());
                     result.cells.iter().map(named).collect()
                 }
                 Err(error) => return Err(error.into()),
@@ -46,6 +47,6 @@ impl Compare {
         }
         let metrics = chosen(&shown.metric, &[]);
         let comparison = Comparison::new(&cells, metrics, baseline.as_deref(), None, shown.effect);
-        shown.say(&SweepResult { name: self.subjects.join(", "), cells, comparison }, common)
+        shown.say(&SweepResult { name: self.subjects.join(", "), cells, missing, comparison }, common)
     }
 }

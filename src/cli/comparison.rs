@@ -46,6 +46,9 @@ impl Shown {
         let comparison = &result.comparison;
         let done = result.cells.iter().filter(|cell| cell.digest.is_some()).count();
         let mut text = format!("{}: {done} of {} cells done\n", result.name, result.cells.len());
+        for run in &result.missing {
+            text.push_str(&format!("missing: the directory of {run} is not there\n"));
+        }
         let baseline = comparison.arms.iter().find(|arm| arm.is_baseline);
         for (number, metric) in comparison.metrics.iter().enumerate() {
             let head = head(baseline, comparison.effect);
@@ -134,7 +137,8 @@ fn aligned(rows: &[Vec<String>]) -> String {
 }
 
 fn markdown(rows: &[Vec<String>]) -> String {
-    let line = |row: &Vec<String>| format!("| {} |", row.join(" | "));
+    let escaped = |cell: &String| cell.replace('|', "\\|");
+    let line = |row: &Vec<String>| format!("| {} |", row.iter().map(escaped).collect::<Vec<_>>().join(" | "));
     let rule = vec!["---".to_owned(); rows[0].len()];
     let lines = std::iter::once(&rows[0]).chain([&rule]).chain(&rows[1..]).map(line);
     lines.collect::<Vec<_>>().join("\n") + "\n"
@@ -175,6 +179,7 @@ fn as_json(result: &SweepResult) -> Value {
         "name": result.name,
         "effect": comparison.effect,
         "cells": result.cells.iter().map(cell).collect::<Vec<_>>(),
+        "missing": result.missing,
         "arms": comparison.arms.iter().map(arm).collect::<Vec<_>>(),
     })
 }

@@ -162,7 +162,9 @@ fn overrides(experiment: Option<&str>, before: &[String], word: &str, outside: &
         typed.or_else(|_| experiment::resolve_with(name, &[], outside)).ok()
     });
     let places: Vec<(String, &'static Field)> = match &run {
-        Some(run) => tree::spots(FIELDS, &run.tree).into_iter().map(|spot| (spot.short, spot.field)).collect(),
+        Some(run) => {
+            tree::spots(FIELDS, &run.tree).into_iter().map(|spot| (spot.short().to_owned(), spot.field)).collect()
+        }
         None => fields(FIELDS),
     };
     let Some((path, value)) = word.split_once('=') else {

@@ -56,7 +56,7 @@ fn set(resolved: &Resolved, explained: &Explanation) -> Vec<(String, String, Str
             Some(Form::Scalar(_)) => spot.path.rsplit('.').next().is_none_or(|part| part.parse::<usize>().is_err()),
             _ => true,
         })
-        .filter_map(|spot| spot.tree.map(|tree| (spot.short.clone(), show::inline(tree), tree.origin())))
+        .filter_map(|spot| spot.tree.map(|tree| (spot.short().to_owned(), show::inline(tree), tree.origin())))
         .collect()
 }
 
@@ -68,6 +68,7 @@ fn text(explained: &Explanation, here: Option<Vec<(String, String, String)>>) ->
     };
     lines.push(on_a_line(field.doc));
     lines.push(format!("type     {}", explained.type_and_range()));
+    lines.extend(experiment::unit(explained).map(|unit| format!("unit     {unit}")));
     if let Some((value, origin)) = default {
         lines.push(format!("default  {value}  ({origin})"));
     }
@@ -97,6 +98,7 @@ fn as_json(explained: &Explanation, here: Option<Vec<(String, String, String)>>)
         "variant": member.as_ref().map(|(at, name, doc)| json!({"path": at, "name": name, "doc": doc.trim()})),
         "doc": field.doc.trim(),
         "type": explained.type_and_range(),
+        "unit": experiment::unit(explained),
         "default": default.as_ref().map(|(value, origin)| json!({"value": value, "origin": origin})),
         "file": field.file,
         "local": field.local,

@@ -9,7 +9,7 @@ use super::agent::locked;
 use super::{CliError, Common, output, say};
 use crate::experiment::{self, Resolved};
 use crate::record::archive::archive;
-use crate::record::{Disk, RunDir, reader};
+use crate::record::{Disk, RunDir, RunError, reader};
 
 /// A run, and where its archive goes.
 #[derive(Clone, Debug, Args)]
@@ -28,7 +28,7 @@ impl Export {
         let digest = finished(&disk, &run)?;
         let path = self.output.unwrap_or_else(|| format!("{}.tar.zst", run.name()).into());
         let bytes = archive(&disk, &run, &readme(&run, &digest, common))?;
-        output::write(&disk, &path, &bytes)?;
+        output::write(&disk, &path, "--output", &bytes)?;
         match common.json {
             true => say(&json!({ "file": path, "bytes": bytes.len(), "digest": digest }).to_string()),
             false => say(&path.display().to_string()),
@@ -37,8 +37,11 @@ impl Export {
     }
 }
 
-/// The digest of a run that has one.
+/// The digest of a run that has one, with all the episodes that it is of.
 pub(super) fn finished(disk: &Disk, run: &RunDir) -> Result<String, CliError> {
+    if let Some(what) = reader::lost(disk, run.path())? {
+        return Err(RunError::Corrupt { path: run.path().to_owned(), what }.into());
+    }
     reader::digest(disk, run.path())?.ok_or_else(|| CliError::Usage {
         message: format!("{} is not finished: it has no result", run.name()),
         help: Some(format!("starpo exec {} goes on with it", run.name())),

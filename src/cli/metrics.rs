@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::Value;
 
+use super::run::tell;
 use super::{CliError, Common, output, say};
 use crate::record::sinks::{Table, csv, parquet, tensorboard};
 use crate::record::{Disk, RunError, reader};
@@ -32,19 +33,26 @@ impl Metrics {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
         let run = reader::find(&disk, &common.runs_dir, &self.run)?;
+        if let Some(lost) = reader::lost(&disk, &run)? {
+            tell(common, &format!("warning: episodes are missing: {lost}"));
+        }
         let table = match self.turns {
             true => Table::of_turns(&disk, &run)?,
             false => Table::of_steps(&disk, &run)?,
         };
         if let Some(path) = &self.csv {
-            output::write(&disk, path, csv::text(&table).as_bytes())?;
+            output::write(&disk, path, "--csv", csv::text(&table).as_bytes())?;
         }
         if let Some(path) = &self.parquet {
             parquet::check().map_err(|what| CliError::usage(what, "--csv writes the same as text"))?;
-            output::write(&disk, path, &parquet::bytes(&table).map_err(RunError::io("write", path))?)?;
+            let bytes = parquet::bytes(&table).map_err(RunError::io("write", path))?;
+            output::write(&disk, path, "--parquet", &bytes)?;
         }
         if let Some(folder) = &self.tensorboard {
-            tensorboard::write(&disk, folder, 1, &reader::metrics(&disk, &run)?)?;
+            let records = reader::metrics(&disk, &run)?;
+            output::make(&disk, folder, "--tensorboard", || {
+                tensorboard::write(&disk, folder, 1, &records).map(|_| ())
+            })?;
         }
         if common.json {
             say(&objects(&table).to_string());

@@ -19,6 +19,10 @@ impl Reader for WithRuns {
         self.outside.read(path)
     }
 
+    fn carried(&self, path: &str) -> Option<&'static str> {
+        self.outside.carried(path)
+    }
+
     fn list(&self, folder: &str) -> Vec<String> {
         self.outside.list(folder)
     }

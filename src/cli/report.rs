@@ -46,7 +46,7 @@ impl Report {
             Err(error) => return Err(error.into()),
         };
         let output = self.output.unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
-        output::write(&disk, &output, page.as_bytes())?;
+        output::write(&disk, &output, "--output", page.as_bytes())?;
         if common.json {
             say(&json!({ "file": output, "bytes": page.len() }).to_string());
         } else {

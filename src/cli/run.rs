@@ -15,7 +15,7 @@ use crate::chat::Chat;
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
 use crate::policy::{Optimizer, Weights};
 use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, State, log, reader, signals, sinks};
-use crate::stage::{Ended, drive};
+use crate::stage::{Ended, catch_up, drive};
 use crate::train::Training;
 use crate::warm_start::{self, WarmStart};
 
@@ -166,6 +166,7 @@ pub(super) fn carry_out(
         sinks::parquet::check().map_err(|what| CliError::usage(what, "or go on with logging.parquet=false"))?;
     }
     let Some(mut begun) = run.begin(&facts(resolved))? else {
+        catch_up(disk, run.path(), &config.logging)?;
         return Ok("finished before");
     };
     if !fresh && let Some((shorter, step)) = begun.prolong()? {

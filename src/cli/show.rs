@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::subject::fixed;
 use super::{CliError, Common, run, say};
 use crate::config::show::quoted;
 use crate::experiment::{self, Home, Outside, Resolved};
@@ -23,22 +24,35 @@ pub(super) struct Show {
 impl Show {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         if let Some(lock) = self.lock(common)? {
-            say(experiment::read_lock(&lock)?.trim_end());
-            return Ok(());
+            if self.path.is_none() && !common.json {
+                say(experiment::read_lock(&lock)?.trim_end());
+                return Ok(());
+            }
+            return self.say(&experiment::from_lock(&lock)?, None, common);
         }
         let outside = common.outside();
         let resolved = experiment::resolve_with(&self.experiment, &self.overrides, &outside)?;
         run::warn(common, &resolved);
+        self.say(&resolved, Some(&outside.outside), common)
+    }
+
+    /// Prints what was asked for, with the documents that it was made of, if they are not those of a lock.
+    fn say(&self, resolved: &Resolved, outside: Option<&Outside>, common: &Common) -> Result<(), CliError> {
         match (&self.path, common.json) {
             (Some(path), true) => say(&resolved.show_path_json(path)?.to_string()),
             (Some(path), false) => say(resolved.show_path(path)?.trim_end()),
             (None, true) => {
                 let mut document = resolved.show_json();
-                let one = |(path, home): (&str, Option<String>)| json!({"path": path, "file": home});
-                document["documents"] = homes(&resolved, &outside.outside).map(one).collect();
+                if let Some(outside) = outside {
+                    let one = |(path, home): (&str, Option<String>)| json!({"path": path, "file": home});
+                    document["documents"] = homes(resolved, outside).map(one).collect();
+                }
                 say(&document.to_string());
             }
-            (None, false) => say(&format!("{}{}", resolved.show(), documents(&resolved, &outside.outside).trim_end())),
+            (None, false) => {
+                let documents = outside.map(|outside| documents(resolved, outside)).unwrap_or_default();
+                say(&format!("{}{}", resolved.show(), documents.trim_end()));
+            }
         }
         Ok(())
     }
@@ -46,12 +60,12 @@ impl Show {
     /// The lock of the run that the name says, if it says no experiment.
     fn lock(&self, common: &Common) -> Result<Option<String>, CliError> {
         let disk = Disk::default();
-        let asks_values = !self.overrides.is_empty() || self.path.is_some() || common.json;
-        if asks_values || experiment::exists(&self.experiment, &common.outside()) {
+        if experiment::exists(&self.experiment, &common.outside()) {
             return Ok(None);
         }
         match reader::find(&disk, &common.runs_dir, &self.experiment) {
             Err(RunError::Unknown { .. }) => Ok(None),
+            Ok(_) if !self.overrides.is_empty() => Err(fixed(&self.experiment)),
             run => Ok(Some(RunDir::open(&disk, &run?).lock()?)),
         }
     }

@@ -1,9 +1,10 @@
 //! `starpo tag` and `starpo untag`: names of one's own for runs.
 
 use clap::Args;
+use serde_json::json;
 
 use super::run::tell;
-use super::{CliError, Common};
+use super::{CliError, Common, say};
 use crate::experiment;
 use crate::record::{Disk, RunDir, RunError, reader, tags};
 
@@ -37,7 +38,7 @@ impl Tag {
             return Err(RunError::NoTag { tag: self.name }.into());
         }
         tags::add(&disk, &common.runs_dir, &self.name, &run)?;
-        tell(common, &format!("{} is {run}", self.name));
+        told(common, &self.name, &run, "is");
         Ok(())
     }
 }
@@ -45,7 +46,14 @@ impl Tag {
 impl Untag {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let run = tags::remove(&Disk::default(), &common.runs_dir, &self.name)?;
-        tell(common, &format!("{} was {run}", self.name));
+        told(common, &self.name, &run, "was");
         Ok(())
+    }
+}
+
+fn told(common: &Common, tag: &str, run: &str, verb: &str) {
+    match common.json {
+        true => say(&json!({ "tag": tag, "run": run }).to_string()),
+        false => tell(common, &format!("{tag} {verb} {run}")),
     }
 }

@@ -1,8 +1,9 @@
 //! `starpo weights`: a run's weights as a Hugging Face folder, which other programs load.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::json;
 
 use super::agent::unchanged;
 use super::outside::is_run;
@@ -50,14 +51,21 @@ impl Weights {
             let base = std::path::absolute(&base);
             let base = base.map_err(|error| CliError::Agent(format!("{}: {error}", self.out.display())))?;
             policy::write_adapter(&self.out, lora, &adapter, &base).map_err(CliError::Agent)?;
-            say(&self.out.display().to_string());
+            self.told(common, Some(&base));
             return Ok(());
         }
         let agent = subject.agent()?;
         let weights = subject.weights(&agent, common)?;
         agent.model.with(weights).write(&self.out).map_err(CliError::Agent)?;
-        say(&self.out.display().to_string());
+        self.told(common, None);
         Ok(())
+    }
+
+    fn told(&self, common: &Common, base: Option<&Path>) {
+        match common.json {
+            true => say(&json!({ "folder": self.out, "base": base }).to_string()),
+            false => say(&self.out.display().to_string()),
+        }
     }
 
     /// Writes what a run's adapter changes, and says where.

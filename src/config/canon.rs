@@ -1,6 +1,6 @@
 //! The canonical text of a tree: one fact a line, sorted by path, types from the description.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::tree::{Body, Form, Step, spots};
 use super::{Field, Kind, Value, scalar};
@@ -16,7 +16,7 @@ pub const HEADER: &str = "starpo-canon 1";
 /// number; texts are JSON strings. What is local, and where anything came from, is not in it.
 #[must_use]
 pub fn canonical(root: &'static [Field], body: &Body, components: &[(&str, u32)]) -> String {
-    let mut lines: BTreeSet<String> = components.iter().map(|(name, epoch)| epoch_line(name, *epoch)).collect();
+    let mut lines: Vec<String> = components.iter().map(|(name, epoch)| epoch_line(name, *epoch)).collect();
     for spot in spots(root, body).iter().filter(|spot| !spot.local) {
         let Some(tree) = spot.tree else { continue };
         if matches!(spot.steps.last(), Some(Step::Field(_)))
@@ -31,21 +31,20 @@ pub fn canonical(root: &'static [Field], body: &Body, components: &[(&str, u32)]
             (Form::List(items), _) => format!("{path}\tlist\t{}", items.len()),
             (Form::Variant { name, .. }, Kind::Variant { family, alternatives, .. }) => {
                 if let Some(member) = alternatives.iter().find(|member| member.name == *name) {
-                    lines.insert(epoch_line(&format!("{family}.{name}"), member.epoch));
+                    lines.push(epoch_line(&format!("{family}.{name}"), member.epoch));
                 }
                 format!("{path}\tvariant\t{name}")
             }
             (Form::Variant { name, .. }, _) => format!("{path}\tvariant\t{name}"),
             (Form::Scalar(value), kind) => leaf(path, kind, value),
         };
-        lines.insert(line);
+        lines.push(line);
     }
-    let mut text = format!("{HEADER}\n");
-    for line in lines {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
+    lines.sort_unstable();
+    lines.dedup();
+    lines.insert(0, HEADER.to_owned());
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 /// The value of a field that says what runs did before it was there.

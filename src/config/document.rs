@@ -1,6 +1,7 @@
 //! Documents: text to layers, and the documents that a document builds on.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kdl::{KdlDocument, KdlNode};
 
@@ -45,6 +46,8 @@ pub(super) struct Documents<'r> {
     pub layers: Vec<Layer>,
     pub aliases: Vec<Alias>,
     pub errors: Vec<Diagnostic>,
+    /// What the document read last says of itself.
+    pub note: Option<String>,
     /// Those being read, with the places that asked for them.
     open: Vec<(String, Option<Place>)>,
     opened: usize,
@@ -65,6 +68,22 @@ pub(super) fn parse(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>
     }
     let document = read(source)?;
     if count(&document) > NODES_MAX { large("more than 10,000 nodes and values") } else { Ok(document) }
+}
+
+/// A document and its text.
+type Parsed = (Arc<Source>, Arc<KdlDocument>);
+
+/// As [`parse`], of a text that the program carries.
+fn parse_once(path: &str, text: &'static str) -> Result<Parsed, Vec<Diagnostic>> {
+    static KNOWN: Mutex<BTreeMap<&'static str, Parsed>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known().get(text).filter(|(source, _)| source.name == path) {
+        return Ok(found.clone());
+    }
+    let source = Source::document(path, text);
+    let parsed = (Arc::clone(&source), Arc::new(parse(&source)?));
+    known().insert(text, parsed.clone());
+    Ok(parsed)
 }
 
 /// Parses a document of any size.
@@ -138,7 +157,15 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
 
 impl<'r> Documents<'r> {
     pub(super) fn new(reader: &'r dyn Reader) -> Self {
-        Self { reader, layers: Vec::new(), aliases: Vec::new(), errors: Vec::new(), open: Vec::new(), opened: 0 }
+        Self {
+            reader,
+            layers: Vec::new(),
+            aliases: Vec::new(),
+            errors: Vec::new(),
+            note: None,
+            open: Vec::new(),
+            opened: 0,
+        }
     }
 
     /// Reads an experiment, after all that it builds on. Its name, if the document is one.
@@ -210,7 +237,7 @@ impl<'r> Documents<'r> {
         found
     }
 
-    pub(super) fn open(&mut self, path: &str, asked: Option<&Place>) -> Option<(Arc<Source>, KdlDocument)> {
+    pub(super) fn open(&mut self, path: &str, asked: Option<&Place>) -> Option<(Arc<Source>, Arc<KdlDocument>)> {
         self.opened += 1;
         if self.opened > DOCUMENTS_MAX {
             if let (true, Some(place)) = (self.opened == DOCUMENTS_MAX + 1, asked) {
@@ -218,16 +245,22 @@ impl<'r> Documents<'r> {
             }
             return None;
         }
-        let text = match self.reader.read(path).map(String::from_utf8) {
-            Ok(Ok(text)) => text,
-            Ok(Err(_)) => return self.unreadable(path, asked, "it is not UTF-8"),
-            Err(error) => return self.unreadable(path, asked, &error.to_string()),
+        let parsed = match self.reader.carried(path) {
+            Some(text) => parse_once(path, text),
+            None => {
+                let text = match self.reader.read(path).map(String::from_utf8) {
+                    Ok(Ok(text)) => text,
+                    Ok(Err(_)) => return self.unreadable(path, asked, "it is not UTF-8"),
+                    Err(error) => return self.unreadable(path, asked, &error.to_string()),
+                };
+                let source = Source::document(path, text);
+                parse(&source).map(|document| (source, Arc::new(document)))
+            }
         };
-        let source = Source::document(path, text);
-        match parse(&source) {
-            Ok(document) => {
+        match parsed {
+            Ok(parsed) => {
                 self.open.push((path.to_owned(), asked.cloned()));
-                Some((source, document))
+                Some(parsed)
             }
             Err(errors) => {
                 self.errors.extend(errors);
@@ -248,7 +281,7 @@ impl<'r> Documents<'r> {
 
     /// Reads the nodes of a body, after all that it builds on.
     pub(super) fn body(&mut self, source: &Arc<Source>, place: Place, nodes: &[KdlNode]) {
-        let (mut own, mut extended) = (Vec::new(), None);
+        let (mut own, mut extended, mut note) = (Vec::new(), None, None);
         let mut head = true;
         for node in nodes {
             let name = node.name();
@@ -268,12 +301,13 @@ impl<'r> Documents<'r> {
                     }
                     self.build_on(source, node);
                 }
-                "note" => {}
+                "note" => note = note.or(node.get(0).and_then(kdl::KdlValue::as_string)),
                 "alias" => self.alias(source, node),
                 _ => own.push(node.clone()),
             }
             head &= matches!(name.value(), "extends" | "use" | "note" | "alias");
         }
+        self.note = note.map(str::to_owned);
         self.layers.push(Layer { source: Arc::clone(source), place, nodes: own });
     }
 
@@ -340,8 +374,10 @@ impl<'r> Documents<'r> {
             |entry: &kdl::KdlEntry| entry.name().map(|name| (name.value().to_owned(), override_text(entry.value())));
         let also = node.entries().iter().filter_map(also).collect();
         let same = self.aliases.iter().position(|alias| alias.name == fold(name));
+        // A document that is built on twice says it twice.
         if let Some(first) = same.map(|index| self.aliases.remove(index).place)
             && Arc::ptr_eq(&first.source, source)
+            && first != place
         {
             self.errors.push(error::duplicate(&place, &first, name));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::canon::before;
 use super::document::Layer;
 use super::error::{self, Diagnostic, MISTAKES_MAX};
-use super::schema::{self, Fields, join};
+use super::schema::{self, Fields};
 use super::tree::{self, Body, Form, Spot, Tree, spots};
 use super::{Field, Kind, Place, Reader, Value, scalar};
 
@@ -22,8 +22,7 @@ pub(super) fn follow_references(root: &'static [Field], body: &mut Body, errors:
         return;
     }
     // Where a list and the node that stands alone in it go by one name, the node is meant, which comes later.
-    let by_name: Names<'_> =
-        all.iter().flat_map(|spot| [(spot.path.as_str(), spot), (spot.short.as_str(), spot)]).collect();
+    let by_name: Names<'_> = all.iter().flat_map(|spot| [(spot.path.as_str(), spot), (spot.short(), spot)]).collect();
     let mut found = Vec::new();
     for spot in &all {
         if let Some(Tree { form: Form::Ref(path), place: Some(place) }) = spot.tree {
@@ -99,7 +98,7 @@ type Missing = Vec<(Place, Vec<String>)>;
 /// Gives every field of the description a value: optional ones are unset, lists of nodes empty; others are missing.
 pub(super) fn fill(root: &'static [Field], body: &mut Body, whole: &Place) -> Missing {
     let mut missing = Missing::new();
-    fill_body(Fields(root, &[]), "", body, whole, &mut missing);
+    fill_body(Fields(root, &[]), &mut String::new(), body, whole, &mut missing);
     missing
 }
 
@@ -118,35 +117,43 @@ pub(super) fn missed(missing: Missing, texts: &[&Layer], reader: &dyn Reader) ->
     missing.into_iter().map(move |(place, paths)| error::missing(&place, &paths).help(help.clone()))
 }
 
-fn fill_body(fields: Fields, path: &str, body: &mut Body, within: &Place, missing: &mut Missing) {
+/// `path` is where the body is; it is the same again afterwards.
+fn fill_body(fields: Fields, path: &mut String, body: &mut Body, within: &Place, missing: &mut Missing) {
     for field in fields.iter() {
-        let path = join(path, field.name);
-        if let Some(tree) = body.get_mut(field.name) {
-            fill_tree(field.kind, &path, tree, within, missing);
-            continue;
+        let above = enter(path, field.name);
+        match body.get_mut(field.name) {
+            Some(tree) => fill_tree(field.kind, path, tree, within, missing),
+            None => {
+                let form = absent(field, path, within, missing);
+                body.insert(field.name, Tree { form, place: None });
+            }
         }
-        let form = match field.kind {
-            _ if field.before.is_some() => before(field).map_or(Form::Unset, bare),
-            Kind::Optional(_) => Form::Unset,
-            list if list.repeated().is_some() => Form::List(Vec::new()),
-            Kind::Section(inner) => {
-                let mut fields = Body::new();
-                fill_body(Fields(inner, &[]), &path, &mut fields, within, missing);
-                Form::Section(fields)
-            }
-            _ => {
-                match missing.iter_mut().find(|(place, _)| place == within) {
-                    Some((_, paths)) => paths.push(path),
-                    None => missing.push((within.clone(), vec![path])),
-                }
-                Form::Unset
-            }
-        };
-        body.insert(field.name, Tree { form, place: None });
+        path.truncate(above);
     }
 }
 
-fn fill_tree(kind: &'static Kind, path: &str, tree: &mut Tree, within: &Place, missing: &mut Missing) {
+/// What a field is that no layer gives.
+fn absent(field: &'static Field, path: &mut String, within: &Place, missing: &mut Missing) -> Form {
+    match field.kind {
+        _ if field.before.is_some() => before(field).map_or(Form::Unset, bare),
+        Kind::Optional(_) => Form::Unset,
+        list if list.repeated().is_some() => Form::List(Vec::new()),
+        Kind::Section(inner) => {
+            let mut fields = Body::new();
+            fill_body(Fields(inner, &[]), path, &mut fields, within, missing);
+            Form::Section(fields)
+        }
+        _ => {
+            match missing.iter_mut().find(|(place, _)| place == within) {
+                Some((_, paths)) => paths.push(path.clone()),
+                None => missing.push((within.clone(), vec![path.clone()])),
+            }
+            Form::Unset
+        }
+    }
+}
+
+fn fill_tree(kind: &'static Kind, path: &mut String, tree: &mut Tree, within: &Place, missing: &mut Missing) {
     let within = tree.place.as_ref().unwrap_or(within).clone();
     match (kind.present(), &mut tree.form) {
         (Kind::Section(inner), Form::Section(body)) => fill_body(Fields(inner, &[]), path, body, &within, missing),
@@ -155,11 +162,23 @@ fn fill_tree(kind: &'static Kind, path: &str, tree: &mut Tree, within: &Place, m
                 fill_body(Fields(member.fields, common), path, fields, &within, missing);
             }
         }
-        (Kind::List(item), Form::List(items)) => {
+        (Kind::List(item), Form::List(items)) if !item.has_no_fields() => {
             for (index, tree) in items.iter_mut().enumerate() {
-                fill_tree(item, &join(path, &index.to_string()), tree, &within, missing);
+                let above = enter(path, &index.to_string());
+                fill_tree(item, path, tree, &within, missing);
+                path.truncate(above);
             }
         }
         _ => {}
     }
+}
+
+/// Goes on to a name: how long the path was.
+fn enter(path: &mut String, name: &str) -> usize {
+    let above = path.len();
+    if above > 0 {
+        path.push('.');
+    }
+    path.push_str(name);
+    above
 }

@@ -110,7 +110,7 @@ impl<'l> Layers<'l> {
         }
         let entries = schema::entries(self.root);
         for index in first..self.starts.len() {
-            self.check_start(&entries, index);
+            self.check_start(entries, index);
         }
     }
 

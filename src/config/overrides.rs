@@ -111,7 +111,7 @@ struct Target {
 
 impl Target {
     fn of(spot: &Spot<'_>) -> Self {
-        Self { steps: spot.steps.clone(), path: spot.short.clone(), field: spot.field, kind: spot.kind }
+        Self { steps: spot.steps.clone(), path: spot.short().to_owned(), field: spot.field, kind: spot.kind }
     }
 
     /// Whether its value is a name to choose, or a list of such.
@@ -153,14 +153,10 @@ impl<'a, 'l> Overrides<'a, 'l> {
         self.variants(&mut added);
         self.done.clear();
         self.variants(&mut pending);
-        for assignment in added {
-            self.field(&assignment);
-        }
+        self.fields(&added);
         self.done.clear();
         pending.sort_by_key(|assignment| assignment.adds);
-        for assignment in pending {
-            self.field(&assignment);
-        }
+        self.fields(&pending);
     }
 
     /// Leads an assignment through the alias that it names, and adds what the alias chooses besides.
@@ -187,7 +183,7 @@ impl<'a, 'l> Overrides<'a, 'l> {
     }
 
     fn next_variant(&self, pending: &[Assignment]) -> Option<(usize, Target)> {
-        if pending.is_empty() {
+        if !pending.iter().any(|assignment| may_choose(self.root, &assignment.key)) {
             return None;
         }
         let all = spots(self.root, self.body);
@@ -199,21 +195,40 @@ impl<'a, 'l> Overrides<'a, 'l> {
         found.min_by_key(|(index, target)| (target.steps.len(), pending[*index].adds, *index))
     }
 
-    fn field(&mut self, assignment: &Assignment) {
-        let all = spots(self.root, self.body);
-        let found = match &named(&all, &assignment.key)[..] {
+    /// Gives fields their values, in this order.
+    fn fields(&mut self, assignments: &[Assignment]) {
+        let mut left = assignments;
+        while !left.is_empty() {
+            let all = spots(self.root, self.body);
+            let found: Vec<_> = left.iter().map(|assignment| self.target(assignment, &all)).collect();
+            for target in found {
+                let (assignment, rest) = (&left[0], &left[1..]);
+                left = rest;
+                match target {
+                    Ok(target) => {
+                        self.set(&target, assignment);
+                        // Anything else leaves the paths of the others as they are.
+                        if matches!(target.kind.present(), Kind::List(_)) {
+                            break;
+                        }
+                    }
+                    Err(error) => self.layers.errors.push(error),
+                }
+            }
+        }
+    }
+
+    /// Where an assignment's key leads among all values.
+    fn target(&self, assignment: &Assignment, all: &[Spot<'_>]) -> Result<Target, Diagnostic> {
+        match &named(all, &assignment.key)[..] {
             [spot] => Ok(Target::of(spot)),
-            [] => Err(self.unknown(assignment, &all)),
+            [] => Err(self.unknown(assignment, all)),
             several => {
-                let show = |spot: &&Spot<'_>| format!("  {} = {}", spot.short, shown(spot.tree));
+                let show = |spot: &&Spot<'_>| format!("  {} = {}", spot.short(), shown(spot.tree));
                 let list: Vec<_> = several.iter().map(show).collect();
                 let help = format!("write more of the path:\n{}", list.join("\n"));
                 Err(error::ambiguous(&assignment.key_place, &assignment.typed).help(help))
             }
-        };
-        match found {
-            Ok(target) => self.set(&target, assignment),
-            Err(error) => self.layers.errors.push(error),
         }
     }
 
@@ -307,6 +322,12 @@ impl<'a, 'l> Overrides<'a, 'l> {
     }
 }
 
+/// Whether a key may lead to a variant, which saves looking for most others.
+fn may_choose(root: &'static [Field], key: &str) -> bool {
+    let last = key.rsplit('.').find(|part| part.parse::<usize>().is_err());
+    last.is_none_or(|name| schema::chooses(root, name))
+}
+
 /// The variant that an override names, or none.
 fn chosen(layers: &mut Layers<'_>, target: &Target, assignment: &Assignment, current: Option<Tree>) -> Tree {
     let place = &assignment.place;
@@ -343,8 +364,8 @@ pub(super) fn named<'s, 't>(all: &'s [Spot<'t>], key: &str) -> Vec<&'s Spot<'t>>
         return vec![spot];
     }
     let mut found: Vec<&Spot<'_>> = Vec::new();
-    for spot in all.iter().filter(|spot| ends_with(&spot.short, key) || ends_with(&spot.path, key)) {
-        if found.iter().all(|other| other.short != spot.short) {
+    for spot in all.iter().filter(|spot| spot.ends_with(key)) {
+        if found.iter().all(|other| other.short() != spot.short()) {
             found.push(spot);
         }
     }

@@ -1,5 +1,8 @@
 //! Questions to the description: which fields stand where, and which name was meant.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use super::{Alternative, Field, Kind};
 
 impl Kind {
@@ -76,11 +79,15 @@ pub(super) struct Entry {
     pub within: Option<(String, &'static str)>,
 }
 
-/// Every field of every alternative, parents first.
-pub(super) fn entries(root: &'static [Field]) -> Vec<Entry> {
-    let mut found = Vec::new();
-    collect(Fields(root, &[]), "", None, &mut found);
-    found
+/// Every field of every alternative, parents first. A description is walked once.
+pub(super) fn entries(root: &'static [Field]) -> &'static [Entry] {
+    static KNOWN: Mutex<BTreeMap<(usize, usize), &'static [Entry]>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.entry((root.as_ptr().addr(), root.len())).or_insert_with(|| {
+        let mut found = Vec::new();
+        collect(Fields(root, &[]), "", None, &mut found);
+        found.leak()
+    })
 }
 
 fn collect(fields: Fields, prefix: &str, within: Option<&(String, &'static str)>, found: &mut Vec<Entry>) {
@@ -100,8 +107,20 @@ fn collect(fields: Fields, prefix: &str, within: Option<&(String, &'static str)>
     }
 }
 
+/// Whether some field of that name takes the name of a variant.
+pub(super) fn chooses(fields: &'static [Field], name: &str) -> bool {
+    fields.iter().any(|field| match field.kind.single() {
+        Kind::Section(inner) => chooses(inner, name),
+        Kind::Variant { alternatives, common, .. } => {
+            let inside = |member: &Alternative| chooses(member.fields, name);
+            field.name == name || chooses(common, name) || alternatives.iter().any(inside)
+        }
+        _ => false,
+    })
+}
+
 pub(super) fn join(prefix: &str, name: &str) -> String {
-    if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
+    if prefix.is_empty() { name.to_owned() } else { [prefix, ".", name].concat() }
 }
 
 /// A name as names are compared: `Top_P` is `top-p`.
@@ -118,10 +137,15 @@ pub(crate) fn ends_with(path: &str, name: &str) -> bool {
 pub(crate) fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     // Distances grow with the square of the length, and nobody means a name by a page of text.
     let wanted: String = fold(wanted).chars().take(64).collect();
+    let length = wanted.chars().count();
     let near = |name: &'n str| {
         let name_folded = fold(name);
         let likeness = strsim::jaro_winkler(&wanted, &name_folded);
-        (likeness >= 0.85 || strsim::damerau_levenshtein(&wanted, &name_folded) <= 2).then_some((likeness, name))
+        // Names whose lengths differ by more are further apart than that.
+        let close = || {
+            name_folded.chars().count().abs_diff(length) <= 2 && strsim::damerau_levenshtein(&wanted, &name_folded) <= 2
+        };
+        (likeness >= 0.85 || close()).then_some((likeness, name))
     };
     let mut found: Vec<(f64, &str)> = names.into_iter().filter_map(near).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));

@@ -11,13 +11,22 @@ pub struct Source {
     pub text: String,
     /// Where each argument starts, in a command line.
     arguments: Vec<usize>,
+    /// Whether a line ends with a comment that says where its value was given first.
+    origins: bool,
 }
 
 impl Source {
     /// A document.
     #[must_use]
     pub fn document(name: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), text: text.into(), arguments: Vec::new() })
+        Arc::new(Self { name: name.into(), text: text.into(), arguments: Vec::new(), origins: false })
+    }
+
+    /// The lock of a run, whose values say where they were given.
+    #[must_use]
+    pub fn lock(text: &str) -> Arc<Self> {
+        let (name, text) = ("run.lock.kdl".to_owned(), text.to_owned());
+        Arc::new(Self { name, text, arguments: Vec::new(), origins: true })
     }
 
     /// The overrides of a command line, and the place of each.
@@ -32,7 +41,7 @@ impl Source {
             starts.push(text.len());
             text.push_str(argument);
         }
-        let source = Arc::new(Self { name: "command line".to_owned(), text, arguments: starts });
+        let source = Arc::new(Self { name: "command line".to_owned(), text, arguments: starts, origins: false });
         let place = |(&start, argument): (&usize, &String)| Place::new(&source, start, argument.len());
         source.arguments.iter().zip(arguments).map(place).collect()
     }
@@ -102,9 +111,18 @@ impl Place {
         before[before.rfind('\n').map_or(0, |at| at + 1)..].chars().count() + 1
     }
 
+    /// What stands in the comment of a lock's line.
+    fn first_origin(&self) -> Option<&str> {
+        let line = self.source.text[self.start..].lines().next().filter(|_| self.source.origins)?;
+        line.rsplit_once("  // ").map(|(_, origin)| origin)
+    }
+
     /// `configs/base.kdl:12`, or `override 2`.
     #[must_use]
     pub fn origin(&self) -> String {
+        if let Some(origin) = self.first_origin() {
+            return origin.to_owned();
+        }
         match self.source.arguments.partition_point(|&start| start <= self.start) {
             0 => format!("{}:{}", self.source.name, self.line()),
             number => format!("override {number}"),

@@ -20,10 +20,12 @@
 //! An override replaces the axis of its path, or else is one more axis; it wins over cases too.
 
 mod document;
+mod exclude;
 
 use std::sync::Arc;
 
 use document::{Head, Noise};
+use exclude::{Exclude, Met};
 
 use super::axis;
 use super::document::{Alias, Documents, Layer, names};
@@ -49,8 +51,9 @@ pub struct Sweep<'r> {
     pub noise: Option<String>,
     /// Paths of the metrics that its table shows; none are said: empty.
     pub report: Vec<(String, Place)>,
-    /// The experiment's name.
+    /// The experiment's name, and what its document says of itself.
     experiment: String,
+    note: Option<String>,
     pub cells: Vec<Cell>,
     root: &'static [Field],
     reader: &'r dyn Reader,
@@ -105,12 +108,6 @@ struct Axis {
     argument: Option<(usize, Place)>,
 }
 
-/// Cells that are left out.
-struct Exclude {
-    case: Option<(String, Place)>,
-    axes: Vec<Axis>,
-}
-
 impl<'r> Sweep<'r> {
     /// Reads the sweep, or the experiment, of the document at `path`. Beside it what is wrong with its axes and cases:
     /// cells that could be made are there all the same.
@@ -138,7 +135,7 @@ impl<'r> Sweep<'r> {
             documents.errors.append(&mut wrong);
             return Err(Diagnostics::of(documents.errors));
         }
-        let Documents { layers, aliases, .. } = documents;
+        let Documents { layers, aliases, note, .. } = documents;
         let experiment = experiment.unwrap_or_default();
         let mut cases = head.cases;
         if cases.is_empty() {
@@ -150,6 +147,7 @@ impl<'r> Sweep<'r> {
             noise: head.noise.as_ref().map(|noise| noise.name.clone()),
             report: head.report,
             experiment,
+            note,
             cells: Vec::new(),
             root,
             reader,
@@ -188,9 +186,9 @@ impl<'r> Sweep<'r> {
             let laid = self.lay(&self.cases[index], &mut Vec::new());
             for number in numbers {
                 let resolved = laid.resolve(self.cells[number].assignments.clone(), Vec::new(), true);
-                let name = Some(self.experiment.clone());
+                let (name, note) = (Some(self.experiment.clone()), self.note.clone());
                 let (documents, place) = (names(&self.layers), self.layers.last().map(|layer| layer.place.clone()));
-                let whole = |(body, short_names)| Resolved { name, body, short_names, documents, place };
+                let whole = |(body, short_names)| Resolved { name, note, body, short_names, documents, place };
                 visit(number, resolved.map(whole));
             }
         }
@@ -203,7 +201,7 @@ impl<'r> Sweep<'r> {
 
     /// Makes the cells.
     fn expand(&mut self, command: &[Axis], excludes: &[Exclude], noise: Option<&Noise>, wrong: &mut Vec<Diagnostic>) {
-        let (mut cells, mut repeated, mut met, mut sound) = (Vec::new(), Vec::new(), Vec::new(), true);
+        let (mut cells, mut repeated, mut met, mut sound) = (Vec::new(), Vec::new(), Vec::<Met<'_>>::new(), true);
         for (index, case) in self.cases.iter().enumerate() {
             let mut broken = Vec::new();
             let laid = self.lay(case, &mut broken);
@@ -233,10 +231,7 @@ impl<'r> Sweep<'r> {
                 // What is wrong with an exclude is told once, by the first case that it covers.
                 let first = self.cases.iter().position(|case| exclude.covers(&case.name)) == Some(index);
                 wrong.extend(told.into_iter().filter(|_| first));
-                made.retain(|cell| !excluded(cell, &values));
-                let crosses = |path: &String| axes.iter().any(|axis| axis.path == *path);
-                let known = exclude.axes.iter().zip(&values).filter(|(_, values)| crosses(&values.path));
-                met.extend(known.map(|(axis, _)| &axis.key_place));
+                met.extend(exclude.apply(values, &axes, &mut made));
             }
             if let Some(noise) = noise.filter(|_| self.baseline.as_ref() == Some(&case.name)) {
                 let seed = laid.body.get(SEED).map(Tree::value);
@@ -252,11 +247,8 @@ impl<'r> Sweep<'r> {
             }
             cells.append(&mut made);
         }
-        for axis in excludes.iter().flat_map(|exclude| &exclude.axes) {
-            if sound && !met.contains(&&axis.key_place) {
-                let message = format!("`{}` is no axis of this sweep", axis.key);
-                wrong.push(error::sweep(&axis.key_place, &message, "excludes nothing"));
-            }
+        if sound {
+            wrong.extend(exclude::idle(excludes, &met));
         }
         cells.append(&mut repeated);
         self.cells = cells;
@@ -306,7 +298,7 @@ impl<'r> Sweep<'r> {
         }
         let key = self.aliases.iter().find(|alias| alias.name == key).map_or(key, |alias| fold(&alias.path));
         if let [spot] = named(spots, &key)[..] {
-            return spot.short.clone();
+            return spot.short().to_owned();
         }
         let mut ends: Vec<&str> =
             entries.iter().map(|entry| entry.path.as_str()).filter(|path| ends_with(path, &key)).collect();
@@ -327,6 +319,7 @@ impl<'r> Sweep<'r> {
 }
 
 /// An axis with all of its values.
+#[derive(Clone)]
 struct Values {
     path: String,
     axis: Axis,
@@ -401,26 +394,4 @@ fn again(cell: &Cell, noise: &Noise, seed: Option<&Value>, wrong: &mut Vec<Diagn
     cell.axes.retain(|(path, _)| path != SEED);
     cell.axes.push((SEED.to_owned(), seed.to_string()));
     Some(cell)
-}
-
-impl Exclude {
-    /// Whether it speaks of a case, or of one around it.
-    fn covers(&self, case: &str) -> bool {
-        let within =
-            |outer: &str| case.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
-        self.case.as_ref().is_none_or(|(outer, _)| within(outer))
-    }
-}
-
-/// Whether a cell has all of these values, or of each path one.
-fn excluded(cell: &Cell, values: &[Values]) -> bool {
-    values.iter().all(|Values { path, texts, .. }| {
-        let value = cell.axes.iter().find(|(known, _)| known == path).map(|(_, text)| text);
-        value.is_some_and(|value| texts.iter().any(|(text, _)| equal(text, value)))
-    })
-}
-
-/// Whether two texts say one value: `1e-6` is `0.000001`.
-fn equal(a: &str, b: &str) -> bool {
-    a == b || matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }

@@ -76,8 +76,8 @@ pub struct Spot<'t> {
     pub steps: Vec<Step>,
     /// With the numbers of list items: `task.0.size`.
     pub path: String,
-    /// Without the number of a node that could repeat and stands alone: `task.size`.
-    pub short: String,
+    /// The shorter path, where there is one.
+    short: Option<String>,
     pub field: &'static Field,
     pub kind: &'static Kind,
     /// Inside something that never enters the key.
@@ -85,11 +85,51 @@ pub struct Spot<'t> {
     pub tree: Option<&'t Tree>,
 }
 
-impl Spot<'_> {
+impl<'t> Spot<'t> {
+    /// The path without the number of a node that could repeat and stands alone: `task.size`.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        self.short.as_deref().unwrap_or(&self.path)
+    }
+
     /// Whether `path` names this spot.
     #[must_use]
     pub fn is(&self, path: &str) -> bool {
-        self.path == path || self.short == path
+        self.path == path || self.short.as_deref() == Some(path)
+    }
+
+    /// Whether `name` is one of its paths, or the end of one.
+    pub(super) fn ends_with(&self, name: &str) -> bool {
+        ends_with(&self.path, name) || self.short.as_ref().is_some_and(|short| ends_with(short, name))
+    }
+
+    fn top(field: &'static Field, tree: Option<&'t Tree>) -> Self {
+        let (steps, path) = (vec![Step::Field(field.name)], field.name.to_owned());
+        Self { steps, path, short: None, field, kind: field.kind, local: field.local, tree }
+    }
+
+    fn field(&self, field: &'static Field, tree: Option<&'t Tree>) -> Self {
+        let steps = [self.steps.as_slice(), &[Step::Field(field.name)]].concat();
+        let (path, short) = (join(&self.path, field.name), self.short.as_ref().map(|short| join(short, field.name)));
+        Self { steps, path, short, field, kind: field.kind, local: self.local || field.local, tree }
+    }
+
+    fn item(&self, index: usize, kind: &'static Kind, alone: bool, tree: &'t Tree) -> Self {
+        let number = index.to_string();
+        let short = match alone {
+            true => Some(self.short().to_owned()),
+            false => self.short.as_ref().map(|short| join(short, &number)),
+        };
+        let steps = [self.steps.as_slice(), &[Step::Item(index)]].concat();
+        Self {
+            steps,
+            path: join(&self.path, &number),
+            short,
+            field: self.field,
+            kind,
+            local: self.local,
+            tree: Some(tree),
+        }
     }
 }
 
@@ -97,8 +137,9 @@ impl Spot<'_> {
 #[must_use]
 pub fn spots<'t>(root: &'static [Field], body: &'t Body) -> Vec<Spot<'t>> {
     let mut found = Vec::new();
-    let top = At { steps: Vec::new(), path: String::new(), short: String::new(), local: false };
-    visit_body(Fields(root, &[]), Some(body), &top, &mut found);
+    for field in root {
+        visit(Spot::top(field, body.get(field.name)), &mut found);
+    }
     found
 }
 
@@ -147,13 +188,12 @@ pub fn cut(root: &'static [Field], body: &Body, name: &str) -> Result<Body, Diag
     let all = spots(root, body);
     let name = fold(name);
     let is_item = |spot: &Spot<'_>| matches!(spot.steps.last(), Some(Step::Item(_))) && spot.kind.has_no_fields();
-    let named = |spot: &&Spot<'_>| ends_with(&spot.path, &name) || ends_with(&spot.short, &name);
     let exact = all.iter().any(|spot| spot.is(&name));
-    let meant = |spot: &&Spot<'_>| if exact { spot.is(&name) } else { named(spot) };
+    let meant = |spot: &&Spot<'_>| if exact { spot.is(&name) } else { spot.ends_with(&name) };
     let wanted: Vec<&[Step]> =
         all.iter().filter(meant).filter(|spot| !is_item(spot)).map(|spot| spot.steps.as_slice()).collect();
     if wanted.is_empty() {
-        return Err(Diagnostic::unknown_path(&name, all.iter().map(|spot| spot.short.as_str())).into());
+        return Err(Diagnostic::unknown_path(&name, all.iter().map(Spot::short)).into());
     }
     Ok(cut_body(body, &mut Vec::new(), &wanted))
 }
@@ -183,42 +223,15 @@ fn cut_tree(tree: &Tree, step: Step, at: &mut Vec<Step>, wanted: &[&[Step]]) -> 
     form.map(|form| Tree { form, place: tree.place.clone() })
 }
 
-struct At {
-    steps: Vec<Step>,
-    path: String,
-    short: String,
-    local: bool,
-}
-
-impl At {
-    fn field(&self, field: &'static Field) -> Self {
-        Self {
-            steps: [self.steps.as_slice(), &[Step::Field(field.name)]].concat(),
-            path: join(&self.path, field.name),
-            short: join(&self.short, field.name),
-            local: self.local || field.local,
-        }
-    }
-
-    fn item(&self, index: usize, alone: bool) -> Self {
-        Self {
-            steps: [self.steps.as_slice(), &[Step::Item(index)]].concat(),
-            path: join(&self.path, &index.to_string()),
-            short: if alone { self.short.clone() } else { join(&self.short, &index.to_string()) },
-            local: self.local,
-        }
-    }
-}
-
-fn visit_body<'t>(fields: Fields, body: Option<&'t Body>, at: &At, found: &mut Vec<Spot<'t>>) {
+fn visit_body<'t>(fields: Fields, body: Option<&'t Body>, at: usize, found: &mut Vec<Spot<'t>>) {
     for field in fields.iter() {
-        visit(field, field.kind, body.and_then(|body| body.get(field.name)), &at.field(field), found);
+        visit(found[at].field(field, body.and_then(|body| body.get(field.name))), found);
     }
 }
 
-fn visit<'t>(field: &'static Field, kind: &'static Kind, tree: Option<&'t Tree>, at: &At, found: &mut Vec<Spot<'t>>) {
-    let (steps, path, short) = (at.steps.clone(), at.path.clone(), at.short.clone());
-    found.push(Spot { steps, path, short, field, kind, local: at.local, tree });
+fn visit<'t>(spot: Spot<'t>, found: &mut Vec<Spot<'t>>) {
+    let (at, kind, tree) = (found.len(), spot.kind, spot.tree);
+    found.push(spot);
     match (kind.present(), tree.map(|tree| &tree.form)) {
         (Kind::Section(_), Some(Form::Unset)) => {}
         (Kind::Section(_), None) if matches!(kind, Kind::Optional(_)) => {}
@@ -234,7 +247,7 @@ fn visit<'t>(field: &'static Field, kind: &'static Kind, tree: Option<&'t Tree>,
         (list @ Kind::List(item), Some(Form::List(items))) => {
             let alone = items.len() == 1 && list.repeated().is_some();
             for (index, tree) in items.iter().enumerate() {
-                visit(field, item, Some(tree), &at.item(index, alone), found);
+                visit(found[at].item(index, item, alone, tree), found);
             }
         }
         _ => {}

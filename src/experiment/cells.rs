@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::FIELDS;
 use super::outside::{Once, SWEEPS};
 use super::resolve::{Resolved, finish, sound};
-use super::{FIELDS, rules};
+use super::rules::{self, Asked};
 use crate::config::sweep::{Cell, Sweep};
 use crate::config::{self, Diagnostic, Diagnostics, Reader, ShortName};
 use crate::stop;
@@ -64,17 +65,16 @@ pub fn sweep<E>(
     let path = document(name_or_path, &reader)?;
     let (sweep, mut wrong) = Sweep::read(FIELDS, &path, overrides, &reader)?;
     let mut found: Vec<Option<CellRun>> = vec![None; sweep.cells.len()];
-    let (mut mistakes, mut short_names) = (Mistakes::default(), BTreeSet::new());
-    sweep.each(
-        &|_| true,
-        &mut |number, values| match values.and_then(|values| resolved(&sweep.cells[number], values)) {
-            Ok(run) => {
-                short_names.extend(run.short_names.iter().map(ShortName::to_string));
-                found[number] = Some(CellRun::new(&sweep.cells[number], &run));
-            }
-            Err(errors) => mistakes.add(number, errors),
-        },
-    );
+    let (mut mistakes, mut short_names, mut asked) = (Mistakes::default(), BTreeSet::new(), Asked::default());
+    sweep.each(&|_| true, &mut |number, values| match values
+        .and_then(|values| resolved(&sweep.cells[number], values, &mut asked))
+    {
+        Ok(run) => {
+            short_names.extend(run.short_names.iter().map(ShortName::to_string));
+            found[number] = Some(CellRun::new(&sweep.cells[number], &run));
+        }
+        Err(errors) => mistakes.add(number, errors),
+    });
     wrong.extend(mistakes.told(&sweep.cells));
     wrong.extend(sweep.report.iter().filter_map(|(metric, place)| {
         let (message, help) = stop::no_metric(metric)?;
@@ -88,7 +88,9 @@ pub fn sweep<E>(
     let (mut written, mut known) = (Ok(()), BTreeSet::new());
     let firsts: Vec<bool> = cells.iter().map(|cell| known.insert(&cell.run) && wanted(cell)).collect();
     sweep.each(&|number| firsts[number], &mut |number, values| {
-        if let (true, Ok(run)) = (written.is_ok(), values.and_then(|values| resolved(&sweep.cells[number], values))) {
+        if let (true, Ok(run)) =
+            (written.is_ok(), values.and_then(|values| resolved(&sweep.cells[number], values, &mut asked)))
+        {
             written = visit(run);
         }
     });
@@ -122,9 +124,9 @@ pub fn unknown_sweep(name: &str, reader: &dyn Reader) -> Diagnostics {
     unknown(name, reader).into()
 }
 
-fn resolved(cell: &Cell, values: config::Resolved) -> Result<Resolved, Diagnostics> {
+fn resolved(cell: &Cell, values: config::Resolved, asked: &mut Asked) -> Result<Resolved, Diagnostics> {
     let run = finish(values, &cell.overrides);
-    let objections = rules::objections(&run);
+    let objections = rules::objections(&run, asked);
     sound(run, objections)
 }
 

@@ -31,6 +31,9 @@ pub(super) fn lock(run: &Resolved) -> String {
     let versions = VERSIONS.map(|(what, version)| format!("{what}={version}")).join(" ");
     out.push_str(&format!("run {} {versions} {{\n", quoted(&run.id().to_string())));
     out.push_str(&format!("    experiment {}\n", quoted(&run.name)));
+    if let Some(note) = &run.note {
+        out.push_str(&format!("    note {}\n", quoted(note)));
+    }
     out.push_str(&format!("    key {}\n", quoted(&run.key.to_string())));
     for typed in &run.overrides {
         out.push_str(&format!("    override {}\n", quoted(typed)));
@@ -99,7 +102,7 @@ fn check_versions(run: &KdlNode, top: &Place) -> Result<(), Diagnostic> {
 /// # Errors
 /// If the text is no lock, or one of a later form.
 pub fn read_lock(text: &str) -> Result<String, Diagnostics> {
-    let source = Source::document("run.lock.kdl", text);
+    let source = Source::lock(text);
     let mut document = config::parse(&source)?;
     let top = Place::new(&source, 0, 0);
     let none = || Diagnostic::rule(Some(&top), "this is no lock: it has no node `run`", "");
@@ -155,7 +158,7 @@ const OTHER: &str = "the lock is damaged, or of another version of starpo: take 
 /// The first arguments of a lock's nodes of that name, whatever the lock's version.
 #[must_use]
 pub fn arguments(text: &str, name: &str) -> Vec<String> {
-    let document = config::parse(&Source::document("run.lock.kdl", text)).ok();
+    let document = config::parse(&Source::lock(text)).ok();
     let run = document.as_ref().and_then(|document| document.get("run"));
     let nodes = run.and_then(KdlNode::children).map(kdl::KdlDocument::nodes).unwrap_or_default();
     nodes.iter().filter(|node| node.name().value() == name).filter_map(first_text).map(str::to_owned).collect()
@@ -181,7 +184,7 @@ pub fn from_lock(text: &str) -> Result<Resolved, Diagnostics> {
 }
 
 fn read(text: &str, needed: impl Fn(&str) -> bool) -> Result<Resolved, Diagnostics> {
-    let source = Source::document("run.lock.kdl", text);
+    let source = Source::lock(text);
     let document = config::parse(&source)?;
     let top = Place::new(&source, 0, 0);
     let broken = |what: &str| Diagnostic::rule(Some(&top), &format!("this is no lock: {what}"), "");
@@ -208,6 +211,7 @@ fn read(text: &str, needed: impl Fn(&str) -> bool) -> Result<Resolved, Diagnosti
     let config = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs);
     let mut resolved = config.map_err(|found| found.note(OTHER))?;
     resolved.name = Some(argument("experiment")?.to_owned());
+    resolved.note = argument("note").ok().map(str::to_owned);
     let run = sound(finish(resolved, &overrides), [])?;
     let (key, found) = (argument("key")?, Key::of(&with_epochs(&run.canon, &then)));
     if found.to_string() != key {

@@ -65,6 +65,10 @@ impl Reader for Outside {
         embedded(path).map(|text| text.as_bytes().to_vec()).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    fn carried(&self, path: &str) -> Option<&'static str> {
+        embedded(path).filter(|_| self.home(path) == Some(Home::Embedded))
+    }
+
     fn list(&self, folder: &str) -> Vec<String> {
         let mut found = BTreeSet::new();
         for root in &self.folders {
@@ -138,6 +142,10 @@ impl<'r> Once<'r> {
 impl Reader for Once<'_> {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         remembered(&self.files, path, |path| self.reader.read(path))
+    }
+
+    fn carried(&self, path: &str) -> Option<&'static str> {
+        self.reader.carried(path)
     }
 
     fn list(&self, folder: &str) -> Vec<String> {

@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::identity::{self, COMPONENTS, Key, RunId};
-use super::{FIELDS, Outside, ResolvedConfig, lock, rules};
+use super::rules::{self, Asked};
+use super::{FIELDS, Outside, ResolvedConfig, lock};
 use crate::config::tree::{self, Body, Form, spots};
 use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Section, ShortName, Top, Value};
 
@@ -14,6 +15,8 @@ use crate::config::{self, Diagnostic, Diagnostics, Place, Reader, Section, Short
 pub struct Resolved {
     /// The experiment's name.
     pub name: String,
+    /// What its document says of it, for people.
+    pub note: Option<String>,
     pub config: ResolvedConfig,
     /// The values with their origins.
     pub tree: Body,
@@ -45,7 +48,7 @@ pub fn resolve(name_or_path: &str, overrides: &[String], root: &Path) -> Result<
 /// Every mistake in its documents and in the overrides.
 pub fn resolve_with(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
     let resolved = resolve_values(name_or_path, overrides, reader)?;
-    let objections = rules::objections(&resolved);
+    let objections = rules::objections(&resolved, &mut Asked::default());
     sound(resolved, objections)
 }
 
@@ -97,10 +100,11 @@ pub(super) fn sound(resolved: Resolved, more: impl IntoIterator<Item = Diagnosti
 }
 
 pub(super) fn finish(resolved: config::Resolved, overrides: &[String]) -> Resolved {
-    let config::Resolved { name, body, short_names, documents, place } = resolved;
+    let config::Resolved { name, note, body, short_names, documents, place } = resolved;
     let canon = config::canonical(FIELDS, &body, COMPONENTS);
     Resolved {
         name: name.unwrap_or_else(|| "base".to_owned()),
+        note,
         config: ResolvedConfig::decode_fields(&tree::values(&body)),
         key: Key::of(&canon),
         tree: body,
@@ -197,6 +201,7 @@ impl Resolved {
         let short = |name: &ShortName| json!({"typed": name.typed, "path": name.path, "alias": name.alias});
         json!({
             "experiment": self.name,
+            "note": self.note,
             "id": self.id().to_string(),
             "key": self.key.to_string(),
             "values": values,

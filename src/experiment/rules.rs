@@ -1,9 +1,12 @@
 //! What several values of an experiment must be together.
 
+use std::collections::VecDeque;
+
 use super::identity::WARM;
 use super::{AdapterConfig, Buckets, CriticConfig, Edges, Resolved, ResolvedConfig, TaskConfig, WarmStartConfig};
 use crate::config::tree::{Form, Tree, find};
 use crate::config::{Diagnostic, Value};
+use crate::env::EnvConfig;
 use crate::filter::{FilterConfig, Score};
 use crate::objective::{KlConfig, KlEstimator};
 use crate::reward::When;
@@ -21,8 +24,27 @@ pub(super) fn broken(run: &Resolved) -> Vec<Diagnostic> {
     rules.found
 }
 
+/// Environments that were asked whether they have tasks, the last ones: cells of a sweep seldom differ in them, and
+/// making tasks takes time.
+#[derive(Default)]
+pub(super) struct Asked(VecDeque<(EnvConfig, Result<(), String>)>);
+
+impl Asked {
+    const MOST: usize = 64;
+
+    fn feasible(&mut self, env: &EnvConfig) -> Result<(), String> {
+        if let Some((_, answer)) = self.0.iter().find(|(known, _)| known == env) {
+            return answer.clone();
+        }
+        let answer = env.feasible();
+        self.0.truncate(Self::MOST - 1);
+        self.0.push_front((env.clone(), answer.clone()));
+        answer
+    }
+}
+
 /// What components object to in a run whose values are sound one by one. `replay` has its own word on filters.
-pub(super) fn objections(run: &Resolved) -> Vec<Diagnostic> {
+pub(super) fn objections(run: &Resolved, asked: &mut Asked) -> Vec<Diagnostic> {
     let (mut rules, config) = (Rules::new(run), &run.config);
     let help = "add one, such as `task \"sokoban\"`: `configs/base.kdl` alone is not runnable";
     rules.demand(!config.task.is_empty(), "", "the experiment names no task", help);
@@ -47,7 +69,7 @@ pub(super) fn objections(run: &Resolved) -> Vec<Diagnostic> {
     }
     for (list, tasks) in [("task", &config.task), ("eval.task", &config.eval.task)] {
         for (index, task) in tasks.iter().enumerate() {
-            if let Err(objection) = task.env.feasible() {
+            if let Err(objection) = asked.feasible(&task.env) {
                 rules.demand(false, &format!("{list}.{index}"), &objection, "no task can be made of these values");
             }
         }

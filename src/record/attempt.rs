@@ -132,7 +132,7 @@ impl Attempt {
         self.run.path()
     }
 
-    pub(super) fn disk(&self) -> &Disk {
+    pub(crate) fn disk(&self) -> &Disk {
         &self.run.disk
     }
 

@@ -13,11 +13,21 @@ use crate::record::timings::utc;
 pub enum RunError {
     /// The operating system said no.
     #[error("cannot {doing} {}: {}", path.display(), cause(source))]
-    #[diagnostic(help("{}", remedy(source)))]
+    #[diagnostic(help("{}", remedy(doing, source)))]
     Io {
         /// What was tried, as a verb: `write`, `read`, `rename`, …
         doing: &'static str,
         path: PathBuf,
+        source: io::Error,
+    },
+
+    /// A file that was to go where the command line says.
+    #[error("cannot write {}: {}", path.display(), cause(source))]
+    #[diagnostic(help("{}, or name another place with {option}", amends(source)))]
+    Output {
+        path: PathBuf,
+        /// The option that says where.
+        option: &'static str,
         source: io::Error,
     },
 
@@ -51,6 +61,14 @@ pub enum RunError {
     #[diagnostic(help("{}", mend(path)))]
     Corrupt { path: PathBuf, what: String },
 
+    /// A file of a form that this program does not know yet.
+    #[error(
+        "{} was written by a later version: its format is {format}, and this program reads up to {known}",
+        path.display()
+    )]
+    #[diagnostic(help("take the starpo that wrote it, or a newer one"))]
+    Later { path: PathBuf, format: i128, known: i128 },
+
     /// No run of that name.
     #[error("no run called {name} in {}", runs.display())]
     #[diagnostic(help(
@@ -68,6 +86,11 @@ pub enum RunError {
     #[diagnostic(help("starpo untag {tag} takes it away"))]
     Tagged { tag: String, run: String },
 
+    /// A word that already says a run, as the beginning of its name or id.
+    #[error("a run cannot be called \"{tag}\": {run} is called so, in short")]
+    #[diagnostic(help("take a word that no run's name or id begins with"))]
+    Shadows { tag: String, run: String },
+
     /// More than one run of that name.
     #[error("{name} could be any of: {}", some(candidates))]
     #[diagnostic(help("give more of the name"))]
@@ -80,13 +103,23 @@ impl RunError {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
 
+    /// The same of a file that goes to `path`, as `option` of the command line says.
+    #[must_use]
+    pub(crate) fn output(self, path: &Path, option: &'static str) -> Self {
+        match self {
+            Self::Io { source, .. } => Self::Output { path: path.to_owned(), option, source },
+            error => error,
+        }
+    }
+
     /// The process's exit code: 75 running elsewhere, 2 a name that says no run, else 1.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::RunningElsewhere { .. } | Self::LeaseLost { .. } => 75,
             Self::Unknown { .. } | Self::Ambiguous { .. } | Self::NoTag { .. } | Self::Tagged { .. } => 2,
-            Self::Io { .. } | Self::Clash { .. } | Self::Corrupt { .. } => 1,
+            Self::Shadows { .. } => 2,
+            Self::Io { .. } | Self::Output { .. } | Self::Clash { .. } | Self::Corrupt { .. } | Self::Later { .. } => 1,
         }
     }
 }
@@ -100,7 +133,7 @@ fn mend(path: &Path) -> &'static str {
 }
 
 /// The first few of a list, and how many more there are.
-fn some(candidates: &[String]) -> String {
+pub(super) fn some(candidates: &[String]) -> String {
     let shown = candidates.len().min(8);
     let more = match candidates.len() - shown {
         0 => String::new(),
@@ -115,15 +148,29 @@ fn cause(source: &io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-fn remedy(source: &io::Error) -> &'static str {
+fn remedy(doing: &str, source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free space and run the same command again: it resumes"
+        }
+        io::ErrorKind::PermissionDenied if doing == "read" || doing == "list" => {
+            "make it readable, or choose another folder of runs with --runs-dir"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "make the folder writable, or choose another with --runs-dir"
         }
         io::ErrorKind::NotFound => "was the directory moved or removed meanwhile?",
+        _ if doing == "read" || doing == "list" => "once that is mended, run the same command again",
         _ => "once that is mended, run the same command again: it resumes from the last checkpoint",
+    }
+}
+
+/// What would let a file be written.
+fn amends(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => "make the folder writable",
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "make its folder first",
+        _ => "mend that",
     }
 }

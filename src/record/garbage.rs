@@ -5,9 +5,10 @@
 //! version wrote counts too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::record::disk::Found;
+use crate::record::disk::{Found, parent};
 use crate::record::lease::{Holder, Lease, start_of};
 use crate::record::{Disk, RunDir, RunError, reader, tags};
 
@@ -123,8 +124,7 @@ fn kept(
     let mut new: Vec<String> = kept.iter().cloned().collect();
     while let Some(run) = new.pop() {
         let run = RunDir::open(disk, &runs.join(run));
-        // A damaged one needs what is left of it to say so.
-        let (lock, canon) = (run.lock().unwrap_or_default(), run.canon().unwrap_or_default());
+        let (lock, canon) = (readable(run.lock())?, readable(run.canon())?);
         let lines: BTreeSet<&str> = canon.lines().collect();
         let is_part = |start: &String| start.lines().skip(1).all(|line| lines.contains(line));
         for other in all {
@@ -135,6 +135,21 @@ fn kept(
         }
     }
     Ok(kept)
+}
+
+/// A text that may name runs. What is no text, or is not there, names none; what cannot be read might.
+fn readable(text: Result<String, RunError>) -> Result<String, RunError> {
+    match text {
+        Err(RunError::Io { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::InvalidData | io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
+            ) =>
+        {
+            Ok(String::new())
+        }
+        text => text,
+    }
 }
 
 /// Whether a canonical text is that of a warm start, which has lines of its runs'.
@@ -149,8 +164,7 @@ fn read_all(disk: &Disk, folder: &Path, texts: &mut String) -> Result<(), RunErr
         if disk.look(&path)? == Some(Found::Folder) {
             read_all(disk, &path, texts)?;
         } else {
-            // What is no text names nothing.
-            texts.push_str(&disk.read_text(&path).unwrap_or_default());
+            texts.push_str(&readable(disk.read_text(&path))?);
         }
     }
     Ok(())
@@ -173,6 +187,22 @@ fn is_left_over(disk: &Disk, folder: &Path, name: &str) -> Result<bool, RunError
         }
     }
     Ok(Holder::of(disk, &path)?.is_none())
+}
+
+/// Removes what killed processes left beside a file that they were writing.
+///
+/// # Errors
+/// The system's.
+pub fn clear(disk: &Disk, path: &Path) -> Result<(), RunError> {
+    let (folder, name) = (parent(path), path.file_name().unwrap_or_default().to_string_lossy());
+    let draft = format!(".tmp-{name}-");
+    for found in disk.names(folder)?.iter().filter(|found| found.starts_with(&draft)) {
+        let path = folder.join(found);
+        if matches!(disk.look(&path)?, Some(Found::File(_))) && is_left_over(disk, folder, found)? {
+            disk.remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 fn size(disk: &Disk, path: &Path) -> Result<u64, RunError> {

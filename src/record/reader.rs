@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::record::attempt::{STEPWISE, step_of};
+use crate::record::error::some;
 use crate::record::fields::Read;
 use crate::record::lease::Holder;
 use crate::record::state::Status;
@@ -181,6 +182,23 @@ fn stepwise(disk: &Disk, folder: &Path) -> Result<Vec<(usize, PathBuf)>, RunErro
     Ok(steps)
 }
 
+/// The files of episodes that a run's metrics tell of and that are not there, in words; None if all are.
+///
+/// # Errors
+/// As [`metrics`] and [`rollouts`].
+pub fn lost(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
+    let metrics = metrics(disk, run)?;
+    let lacks = |found: Vec<(usize, PathBuf)>, field: &str| -> Vec<String> {
+        let told = metrics.iter().filter(|line| line[field].is_object()).filter_map(|line| line["step"].as_u64());
+        let there = |step: &u64| found.iter().any(|(found, _)| *found as u64 == *step);
+        told.filter(|step| !there(step)).map(|step| step.to_string()).collect()
+    };
+    let folders = [lacks(rollouts(disk, run)?, "rollout"), lacks(evals(disk, run)?, "eval")];
+    let words = STEPWISE.iter().zip(folders).filter(|(_, steps)| !steps.is_empty());
+    let words: Vec<String> = words.map(|(folder, steps)| format!("{folder}/ lacks steps {}", some(&steps))).collect();
+    Ok((!words.is_empty()).then(|| words.join("; ")))
+}
+
 /// What a run's attempts say of themselves, in their order: names and values as they are written.
 ///
 /// # Errors
@@ -235,6 +253,6 @@ pub(super) fn names(disk: &Disk, runs: &Path) -> Result<Vec<String>, RunError> {
 }
 
 /// Experiment and id of a directory's name.
-fn split(name: &str) -> (&str, &str) {
+pub(super) fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('-').unwrap_or(("", name))
 }

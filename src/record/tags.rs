@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::record::{Disk, RunError};
+use crate::record::{Disk, RunError, reader};
 
 /// The folder of tags in a folder of runs.
 pub const FOLDER: &str = "tags";
@@ -10,7 +10,8 @@ pub const FOLDER: &str = "tags";
 /// Gives the run called `run` the name `tag`.
 ///
 /// # Errors
-/// [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if another run bears it; the system's.
+/// [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if another run bears it; [`RunError::Shadows`] if
+/// the name or the id of a run begins with it; the system's.
 pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if tag.is_empty() || tag.starts_with('.') || !tag.chars().all(plain) || disk.exists(&runs.join(tag))? {
@@ -20,6 +21,10 @@ pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunErro
         Some(other) if other != run => Err(RunError::Tagged { tag: tag.to_owned(), run: other }),
         Some(_) => Ok(()),
         None => {
+            let begins = |run: &&String| run.starts_with(tag) || reader::split(run).1.starts_with(tag);
+            if let Some(run) = reader::names(disk, runs)?.iter().find(begins) {
+                return Err(RunError::Shadows { tag: tag.to_owned(), run: run.clone() });
+            }
             disk.ensure_folder(&runs.join(FOLDER))?;
             disk.replace(&runs.join(FOLDER).join(tag), format!("{run}\n").as_bytes())
         }

@@ -38,6 +38,8 @@ struct RunPage<'a> {
     experiment: &'a str,
     name: &'a str,
     state: String,
+    note: Option<&'a str>,
+    lost: Option<&'a str>,
     facts: Vec<(&'static str, String)>,
     overrides: Vec<String>,
     headlines: Vec<Headline>,
@@ -97,6 +99,8 @@ pub(super) fn run(chapters: &Chapters<'_>) -> String {
         experiment: &summary.experiment,
         name: &summary.name,
         state: state(&summary.state),
+        note: run.resolved.as_ref().ok().and_then(|resolved| resolved.note.as_deref()),
+        lost: run.lost.as_deref(),
         facts: facts(run),
         overrides: run.locked("override"),
         headlines: headlines(&run.metrics),
@@ -194,12 +198,15 @@ fn headlines(metrics: &[Value]) -> Vec<Headline> {
             at(line, path).map(|value| written(value, unit) + &error)
         };
         let having: Vec<&Value> = metrics.iter().filter(|line| at(line, path).is_some()).collect();
-        let best = having.iter().max_by(|a, b| at(a, path).unwrap_or(0.0).total_cmp(&at(b, path).unwrap_or(0.0)))?;
+        let most = having.iter().filter_map(|line| at(line, path)).max_by(f64::total_cmp)?;
+        let bests: Vec<&&Value> = having.iter().filter(|line| at(line, path) == Some(most)).collect();
+        let best = bests.first()?;
+        let of = if bests.len() > 1 { format!(", the first of {}", bests.len()) } else { String::new() };
         Some(Headline {
             name,
             first: told(having.first()?)?,
             last: told(having.last()?)?,
-            best: format!("{} at step {}", told(best)?, best["step"]),
+            best: format!("{} at step {}{of}", told(best)?, best["step"]),
         })
     };
     numbers.into_iter().filter_map(headline).collect()

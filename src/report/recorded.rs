@@ -26,6 +26,8 @@ pub struct Recorded {
     pub attempts: Vec<Vec<(String, String)>>,
     /// Steps with episodes, and their files.
     pub rollouts: Vec<(usize, PathBuf)>,
+    /// Files of episodes that its metrics tell of and that are not there, in words.
+    pub lost: Option<String>,
 }
 
 impl Recorded {
@@ -48,6 +50,7 @@ impl Recorded {
             timings: reader::timings(disk, path)?,
             attempts: reader::attempts(disk, path)?,
             rollouts: reader::rollouts(disk, path)?,
+            lost: reader::lost(disk, path)?,
         })
     }
 

@@ -17,6 +17,7 @@ struct SweepPage<'a> {
     name: &'a str,
     done: usize,
     cells: usize,
+    missing: &'a [String],
     effect: String,
     tables: Vec<Table<'a>>,
     figures: Vec<Figure>,
@@ -82,12 +83,14 @@ pub fn page(disk: &Disk, sweep: &SweepResult) -> Result<String, RunError> {
         comparison.arms.iter().map(|arm| Arm { name: arm.name.clone(), runs: runs(arm) }).collect();
     let mut charts = curves(&arms);
     let figures_of_all = figures(&charts, 0);
+    let canon = |arm: &sweep::Arm| RunDir::open(disk, &sweep.cells[arm.cells[0]].path).canon();
+    let canons = comparison.arms.iter().map(canon).collect::<Result<Vec<_>, _>>()?;
     let mut pages = Vec::new();
-    for arm in &comparison.arms {
+    for (arm, canon) in comparison.arms.iter().zip(&canons) {
         let own = by_run(sweep, arm);
         pages.push(ArmPage {
             name: &arm.name,
-            differences: set_apart(disk, sweep, arm)?,
+            differences: set_apart(arm.baseline, &canons, canon),
             runs: arm.cells.iter().map(|cell| run_line(sweep, *cell)).collect(),
             figures: figures(&own, charts.len()),
         });
@@ -99,8 +102,9 @@ pub fn page(disk: &Disk, sweep: &SweepResult) -> Result<String, RunError> {
         name: &sweep.name,
         done: comparison.arms.iter().map(|arm| arm.done).sum(),
         cells: sweep.cells.len(),
+        missing: &sweep.missing,
         effect: number(comparison.effect),
-        tables: (0..comparison.metrics.len()).map(|metric| table(sweep, metric)).collect(),
+        tables: (0..comparison.metrics.len()).map(|metric| table(sweep, metric, &canons)).collect(),
         figures: figures_of_all,
         arms: pages,
         islands: vec![("charts", island(&readouts))],
@@ -118,14 +122,38 @@ fn by_run(sweep: &SweepResult, arm: &sweep::Arm) -> Vec<Chart> {
 }
 
 /// What the canonical text of an arm's first run says otherwise than that of the arm that it is compared with.
-fn set_apart(disk: &Disk, sweep: &SweepResult, arm: &sweep::Arm) -> Result<Vec<Difference>, RunError> {
-    let first = |arm: &sweep::Arm| arm.cells.first().map(|cell| &sweep.cells[*cell]);
-    let baseline = arm.baseline.map(|number| &sweep.comparison.arms[number]);
-    let (Some(own), Some(base)) = (first(arm), baseline.and_then(first)) else { return Ok(Vec::new()) };
-    let canon = |path| RunDir::open(disk, path).canon();
-    let mut found = differences(&canon(&base.path)?, &canon(&own.path)?);
+fn set_apart(baseline: Option<usize>, canons: &[String], own: &str) -> Vec<Difference> {
+    let mut found = baseline.map_or_else(Vec::new, |base| differences(&canons[base], own));
     found.retain(|difference| !difference.path.starts_with('@'));
-    Ok(found)
+    found
+}
+
+/// What a canonical text says of the tasks that a metric is of.
+fn tasks<'c>(canon: &'c str, metric: &str) -> Vec<&'c str> {
+    let has_own = canon.lines().any(|line| line.starts_with("eval.task."));
+    let starts: &[&str] = match metric.starts_with("eval.") {
+        true if has_own => &["eval.task", "@input eval.task"],
+        true => &["eval.tasks", "task", "@input task"],
+        false => &["task", "@input task"],
+    };
+    canon.lines().filter(|line| starts.iter().any(|start| line.starts_with(start))).collect()
+}
+
+/// Of each arm, whether its mean is the highest of several arms on the same tasks.
+fn best(sweep: &SweepResult, metric: usize, canons: &[String]) -> Vec<bool> {
+    let comparison = &sweep.comparison;
+    let arms = comparison.arms.iter().zip(canons).map(|(arm, canon)| {
+        let mean = Some(arm.measured[metric].mean).filter(|mean| mean.is_finite() && !arm.is_noise);
+        mean.map(|mean| (mean, tasks(canon, &comparison.metrics[metric])))
+    });
+    let arms: Vec<_> = arms.collect();
+    let best = |own: &Option<(f64, Vec<&str>)>| {
+        let Some((mean, tasks)) = own else { return false };
+        let rivals: Vec<f64> =
+            arms.iter().flatten().filter(|(_, other)| other == tasks).map(|(mean, _)| *mean).collect();
+        rivals.len() > 1 && rivals.iter().all(|rival| rival <= mean)
+    };
+    arms.iter().map(best).collect()
 }
 
 fn run_line(sweep: &SweepResult, cell: usize) -> RunLine<'_> {
@@ -140,23 +168,24 @@ fn run_line(sweep: &SweepResult, cell: usize) -> RunLine<'_> {
     }
 }
 
-fn table(sweep: &SweepResult, metric: usize) -> Table<'_> {
+fn table<'a>(sweep: &'a SweepResult, metric: usize, canons: &[String]) -> Table<'a> {
     let (comparison, name) = (&sweep.comparison, &sweep.comparison.metrics[metric]);
     let measured = |arm: &'_ sweep::Arm| arm.measured[metric].clone();
-    let real = comparison.arms.iter().filter(|arm| !arm.is_noise);
-    let means = real.map(|arm| measured(arm).mean).filter(|mean| mean.is_finite());
-    let best = means.fold(f64::NEG_INFINITY, f64::max);
+    let best = best(sweep, metric, canons);
     let ends = comparison.arms.iter().map(measured).flat_map(|own| {
         let (low, high) = own.interval.unwrap_or((own.mean, own.mean));
         [low, high, own.mean].into_iter().filter(|value| value.is_finite())
     });
     let axis = Axis::round(ends, 4);
-    let rows =
-        comparison.arms.iter().enumerate().map(|(number, arm)| row(number, arm, metric, &axis, best, unit(name)));
+    let rows = comparison
+        .arms
+        .iter()
+        .enumerate()
+        .map(|(number, arm)| row(number, arm, metric, &axis, best[number], unit(name)));
     Table { metric: name, rows: rows.collect() }
 }
 
-fn row<'a>(arm: usize, own: &'a sweep::Arm, metric: usize, axis: &Axis, best: f64, unit: Unit) -> Row<'a> {
+fn row<'a>(arm: usize, own: &'a sweep::Arm, metric: usize, axis: &Axis, best: bool, unit: Unit) -> Row<'a> {
     let measured = &own.measured[metric];
     let paired = measured.paired.as_ref();
     let told = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| written(value, unit));
@@ -171,7 +200,7 @@ fn row<'a>(arm: usize, own: &'a sweep::Arm, metric: usize, axis: &Axis, best: f6
         runs: measured.values.len(),
         baseline: own.is_baseline,
         noise: own.is_noise,
-        best: measured.mean == best && !own.is_noise,
+        best,
         mean: told(Some(measured.mean)),
         error: error(measured.error),
         interval: between(measured.interval),

@@ -12,6 +12,8 @@ use crate::record::{Disk, RunDir, RunError};
 /// The folder of sweeps in a folder of runs.
 const FOLDER: &str = "sweeps";
 const FILE: &str = "sweep.kdl";
+/// The version of its form.
+const FORMAT: i128 = 1;
 
 /// A sweep that is written down.
 #[derive(Clone, Debug)]
@@ -73,7 +75,12 @@ impl Record {
         };
         let file = path.join(FILE);
         let text = disk.read_text(&file)?;
-        let cells = from_text(&text);
+        let document: Option<KdlDocument> = text.parse().ok();
+        let format = document.as_ref().and_then(|document| document.get("sweep")?.get("format")?.as_integer());
+        if let Some(format) = format.filter(|format| *format > FORMAT) {
+            return Err(RunError::Later { path: file, format, known: FORMAT });
+        }
+        let cells = document.filter(|_| format == Some(FORMAT)).and_then(|document| cells(&document));
         let cells = cells.ok_or_else(|| RunError::Corrupt { path: file, what: "it is no list of cells".to_owned() })?;
         Ok(Self { path, cells })
     }
@@ -94,7 +101,7 @@ fn write(disk: &Disk, runs: &Path, run: &Resolved) -> Result<(), RunError> {
 }
 
 fn to_text(cells: &Cells) -> String {
-    let mut text = format!("sweep {} format=1\n", quoted(&cells.name));
+    let mut text = format!("sweep {} format={FORMAT}\n", quoted(&cells.name));
     let named = [("baseline", &cells.baseline), ("noise", &cells.noise)];
     for (word, name) in named.into_iter().filter_map(|(word, name)| Some((word, name.as_ref()?))) {
         text.push_str(&format!("{word} {}\n", quoted(name)));
@@ -117,10 +124,8 @@ fn to_text(cells: &Cells) -> String {
     text
 }
 
-fn from_text(text: &str) -> Option<Cells> {
-    let document: KdlDocument = text.parse().ok()?;
+fn cells(document: &KdlDocument) -> Option<Cells> {
     let one = |word: &str| document.get(word).and_then(first);
-    (document.get("sweep")?.get("format")?.as_integer()? == 1).then_some(())?;
     let named = |word: &'static str| document.nodes().iter().filter(move |node| node.name().value() == word);
     Some(Cells {
         name: one("sweep")?,

@@ -20,6 +20,8 @@ pub struct SweepResult {
     pub name: String,
     /// In the order of the sweep's document; cells of one case stand together.
     pub cells: Vec<CellResult>,
+    /// Runs whose directories are not there any more, so that their cells are not among those above.
+    pub missing: Vec<String>,
     /// Statistics of its arms.
     pub comparison: Comparison,
 }
@@ -56,8 +58,15 @@ impl SweepResult {
     pub fn read(disk: &Disk, runs: &Path, record: &Record, metrics: &[String], effect: f64) -> Result<Self, RunError> {
         let sweep = &record.cells;
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut cells: Vec<CellResult> = Vec::with_capacity(sweep.cells.len());
+        let (mut cells, mut missing) = (Vec::<CellResult>::with_capacity(sweep.cells.len()), Vec::new());
         for cell in &sweep.cells {
+            if missing.contains(&cell.run) {
+                continue;
+            }
+            if !known.contains_key(cell.run.as_str()) && !disk.exists(&runs.join(&cell.run).join("run.lock.kdl"))? {
+                missing.push(cell.run.clone());
+                continue;
+            }
             let read = match known.get(cell.run.as_str()) {
                 Some(number) => cells[*number].clone(),
                 None => CellResult::read(disk, &runs.join(&cell.run))?,
@@ -67,7 +76,7 @@ impl SweepResult {
         }
         let metrics = chosen(metrics, &sweep.report);
         let comparison = Comparison::new(&cells, metrics, sweep.baseline.as_deref(), sweep.noise.as_deref(), effect);
-        Ok(Self { name: record.name(), cells, comparison })
+        Ok(Self { name: record.name(), cells, missing, comparison })
     }
 }
 

@@ -50,6 +50,11 @@ impl Reader for Files {
         self.0.get(path).cloned().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file"))
     }
 
+    fn carried(&self, path: &str) -> Option<&'static str> {
+        let (_, text) = EMBEDDED.iter().find(|(name, _)| *name == path)?;
+        self.0.get(path).filter(|bytes| *bytes == text.as_bytes()).map(|_| *text)
+    }
+
     fn list(&self, folder: &str) -> Vec<String> {
         let sweep = |path: &str| folder == "experiments" && path.starts_with("experiments/sweeps/");
         let below = |path: &&String| path.starts_with(folder) && path.ends_with(".kdl") && !sweep(path);
@@ -67,7 +72,11 @@ fn body(text: &str, overrides: &[&str]) -> Result<Resolved, Diagnostics> {
 }
 
 fn document(text: &str, overrides: &[&str]) -> Result<Resolved, Diagnostics> {
-    let files = Files::with(&[("experiments/test.kdl", text), ("prompts/rules.txt", "Push the boxes.")]);
+    let files = Files::with(&[
+        ("experiments/test.kdl", text),
+        ("prompts/rules.txt", "Push the boxes."),
+        ("over.kdl", "note \"no\""),
+    ]);
     experiment::resolve_with("test", &strings(overrides), &files)
 }
 
@@ -124,8 +133,11 @@ fn a_lock_makes_the_same_run() {
         let run = sokoban(overrides);
         let again = experiment::from_lock(&run.lock()).unwrap();
         assert_eq!((again.id(), &again.config, &again.canon), (run.id(), &run.config, &run.canon));
-        assert_eq!(again.overrides, run.overrides);
+        assert_eq!((&again.overrides, again.lock()), (&run.overrides, run.lock()), "origins and all");
     }
+    let run = body("note \"two\\nlines\"\nnote \"more\"", &["@over.kdl"]).unwrap();
+    assert_eq!((run.note.as_deref(), run.key), (Some("two\nlines"), body("", &[]).unwrap().key));
+    assert_eq!(experiment::from_lock(&run.lock()).unwrap().note, run.note);
     let run = body(
         "rollout { instruction (file)\"prompts/rules.txt\" }\nmodel \"pretrained\" { path (dir)\"prompts/rules.txt\" }",
         &[],

@@ -11,8 +11,9 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use starpo::experiment::{ExecutionConfig, LoggingConfig};
+use starpo::record::archive::archive;
 use starpo::record::checkpoint::{self, MANIFEST};
-use starpo::record::{Disk, Facts, Progress, RunDir, State, Timings, digest, reader};
+use starpo::record::{Disk, Facts, Progress, RunDir, RunError, State, Timings, digest, garbage, reader};
 use starpo::rng::Stream;
 use starpo::stage::{Ended, Report, Stage, StageError, drive};
 
@@ -175,6 +176,82 @@ fn every_call_that_fails_is_the_run_s_reason() {
         assert_eq!(attempt(&disk, 1, &mut kept).unwrap(), expected, "{fault:?} at call {call}");
     }
     assert!(failures > 100, "{failures} failures");
+}
+
+/// A read that fails is told with its file, or does not matter; it never makes another result.
+#[test]
+fn every_read_that_fails_names_its_file() {
+    let (expected, _, calls) = calm(1);
+    let (mut told, mut reads) = (0, 0);
+    // A run that is killed at several places, and goes on where one read fails.
+    for killed in (0..calls).step_by(calls / 9) {
+        for read in 0.. {
+            let (memory, mut kept) = (Memory::killed_at(killed), None);
+            let disk = memory.disk();
+            let _ = attempt(&disk, 1, &mut kept);
+            memory.restart(End::Process);
+            memory.fail_read(read);
+            let before = memory.reads();
+            // An unread checkpoint is passed over for the one before it.
+            match attempt(&disk, 1, &mut None) {
+                Ok(digest) => assert_eq!(digest, expected, "read {read} after a kill at {killed}"),
+                Err(error) => told += usize::from(names_a_file(&error.to_string())),
+            }
+            let done = memory.reads() - before <= read;
+            memory.restart(End::Process);
+            assert_eq!(attempt(&disk, 1, &mut None).unwrap(), expected, "read {read} after a kill at {killed}");
+            reads += 1;
+            if done {
+                break;
+            }
+        }
+    }
+    assert!(told > 100, "{told} of {reads}");
+}
+
+#[track_caller]
+fn names_a_file(error: &str) -> bool {
+    let path = error.strip_suffix(": input/output error").and_then(|error| error.split(' ').nth(2));
+    assert!(error.starts_with("cannot ") && path.is_some_and(|path| !path.is_empty()), "{error}");
+    true
+}
+
+#[test]
+fn every_verb_that_cannot_read_names_the_file() {
+    let memory = Memory::new();
+    let disk = memory.disk();
+    attempt(&disk, 1, &mut None).unwrap();
+    let golden = Path::new("golden");
+    type Verb = fn(&Disk) -> Result<String, RunError>;
+    let verbs: [(&str, Verb); 8] = [
+        ("ls", |disk| reader::summary(disk, &path()).map(|found| format!("{found:?}"))),
+        ("metrics", |disk| reader::metrics(disk, &path()).map(|found| format!("{found:?}"))),
+        ("report", |disk| reader::lost(disk, &path()).map(|found| format!("{found:?}"))),
+        ("result", |disk| reader::result(disk, &path()).map(|found| format!("{found:?}"))),
+        ("digest", |disk| digest::digest(disk, &path())),
+        ("export", |disk| archive(disk, &RunDir::open(disk, &path()), "x").map(|found| format!("{found:?}"))),
+        ("find", |disk| reader::find(disk, &runs(), &NAME[..9]).map(|found| format!("{found:?}"))),
+        ("gc", |disk| garbage::find(disk, &runs(), Path::new("golden")).map(|found| format!("{found:?}"))),
+    ];
+    disk.ensure_folder(golden).unwrap();
+    disk.write_new(&golden.join("figure.txt"), NAME.as_bytes()).unwrap();
+    for (verb, act) in verbs {
+        let before = memory.reads();
+        let calm = act(&disk).unwrap();
+        let reads = memory.reads() - before;
+        for read in 0..reads {
+            memory.fail_read(read);
+            match act(&disk) {
+                Err(error) => assert!(names_a_file(&error.to_string())),
+                // Beside what is judged stands what could not be.
+                Ok(found) => {
+                    let kept = found == calm || verb == "gc" && found.contains("input/output error");
+                    assert!(kept, "{verb}, read {read} of {reads}: {found}");
+                }
+            }
+        }
+        assert!(reads > 0, "{verb}");
+    }
 }
 
 #[test]

@@ -48,6 +48,9 @@ struct State {
     locked: BTreeSet<usize>,
     calls: usize,
     faults: BTreeMap<usize, Fault>,
+    /// Looks, lists and reads so far, and which of them fails.
+    reads: usize,
+    unread: Option<usize>,
     dead: bool,
     /// Bytes that it holds, if there is an end to them.
     capacity: Option<usize>,
@@ -89,6 +92,8 @@ impl Memory {
             locked: BTreeSet::new(),
             calls: 0,
             faults: BTreeMap::new(),
+            reads: 0,
+            unread: None,
             dead: false,
             capacity: None,
             mount: None,
@@ -115,6 +120,17 @@ impl Memory {
         let mut state = self.state();
         let at = state.calls + call;
         state.faults.insert(at, fault);
+    }
+
+    /// The `read`th look, list or read from now on, counted from 0, fails.
+    pub(crate) fn fail_read(&self, read: usize) {
+        let mut state = self.state();
+        state.unread = Some(state.reads + read);
+    }
+
+    /// Looks, lists and reads so far.
+    pub(crate) fn reads(&self) -> usize {
+        self.state().reads
     }
 
     pub(crate) fn set_capacity(&self, bytes: Option<usize>) {
@@ -157,6 +173,7 @@ impl Memory {
         }
         state.locked.clear();
         state.faults.clear();
+        state.unread = None;
         state.dead = false;
         state.bury(0);
     }
@@ -190,6 +207,15 @@ impl State {
         self.calls += 1;
         self.dead = fault == Some(Fault::Kill);
         Ok(fault)
+    }
+
+    /// Counts a look, a list or a read.
+    fn reading(&mut self) -> io::Result<()> {
+        self.reads += 1;
+        match self.unread == Some(self.reads - 1) {
+            true => Err(io::Error::other("input/output error")),
+            false => Ok(()),
+        }
     }
 
     /// Counts a change of names.
@@ -296,7 +322,8 @@ fn set(nodes: &mut [Node], (folder, name, node): &(usize, String, Option<usize>)
 
 impl FileSystem for Memory {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
-        let state = self.state();
+        let mut state = self.state();
+        state.reading()?;
         Ok(state.find(path).map(|node| match &state.nodes[node] {
             Node::File { data, .. } => Found::File(data.len() as u64),
             Node::Folder { .. } => Found::Folder,
@@ -304,7 +331,8 @@ impl FileSystem for Memory {
     }
 
     fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
-        let state = self.state();
+        let mut state = self.state();
+        state.reading()?;
         match &state.nodes[state.existing(folder)?] {
             Node::Folder { names, .. } => Ok(names.keys().cloned().collect()),
             Node::File { .. } => Err(error(io::ErrorKind::NotADirectory)),
@@ -401,7 +429,8 @@ impl Opened {
 
 impl Read for Opened {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let state = self.memory.state();
+        let mut state = self.memory.state();
+        state.reading()?;
         let Node::File { data, .. } = &state.nodes[self.node] else { return Ok(0) };
         let read = (&data[self.at.min(data.len())..]).read(bytes)?;
         self.at += read;

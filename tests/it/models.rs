@@ -207,7 +207,7 @@ fn a_chat_over_a_pipe() {
         let words = [&["chat"], refused, &["rollout.groups=2"]].concat();
         assert_eq!(starpo(folder.path(), &words, "").status.code(), Some(2), "{words:?}");
     }
-    for wrong in ["--temperature=nan", "--temperature=-1", "--top-p=2", "--top-p=nan"] {
+    for wrong in ["--temperature=nan", "--temperature=-1", "--top-p=2", "--top-p=nan", "--max-tokens=0"] {
         let output = starpo(folder.path(), &["chat", ".", wrong], "");
         assert_eq!(output.status.code(), Some(2), "{wrong}");
     }
@@ -223,7 +223,8 @@ fn written_weights_play_as_before() {
         String::from_utf8(output.stdout).unwrap()
     };
     let start = ["warm-start=none", "width=32", "layers=2", "eval.tasks=4"];
-    run(&[&["weights", "sokoban", "out"], &start[..]].concat());
+    let told = run(&[&["weights", "sokoban", "out", "--json"], &start[..]].concat());
+    assert_eq!(told, "{\"folder\":\"out\",\"base\":null}\n");
     let twice = starpo(folder.path(), &["weights", "sokoban", "out"], "");
     assert_eq!(twice.status.code(), Some(2));
     let own = run(&[&["eval", "sokoban", "--json"], &start[..]].concat());

@@ -148,6 +148,26 @@ fn a_refilled_run_has_no_verdicts_and_says_why() {
     );
 }
 
+/// Of equal values the first is the highest, and what the experiment says of itself stands at the top.
+#[test]
+fn ties_and_the_note_are_told() {
+    let (_runs, run) = recorded(&[]);
+    let metrics = run.join("metrics.jsonl");
+    let mut lines: Vec<Value> =
+        fs::read_to_string(&metrics).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &mut lines[1..] {
+        let top = line["step"] == 2 || line["step"] == 4;
+        line["rollout"]["entropy"] = Value::from(if top { 7.5 } else { 7.0 });
+    }
+    fs::write(&metrics, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let lock = run.join("run.lock.kdl");
+    let text = fs::read_to_string(&lock).unwrap();
+    fs::write(&lock, text.replacen("    key ", "    note \"to see <what> happens\"\n    key ", 1)).unwrap();
+    let text = outline(&page(&run));
+    assert!(text.contains("| entropy | 7 | 7 | 7.5 at step 2, the first of 2 |"), "{text}");
+    assert!(text.contains("to see <what> happens"), "{text}");
+}
+
 #[test]
 fn two_runs_show_what_they_differ_in() {
     let (_runs, a) = recorded(&[]);
@@ -199,6 +219,31 @@ fn a_sweep_reads_as_a_document() {
         text = text.replace(&cell.run, &format!("bandit-{}-{}", cell.case, cell.seed));
     }
     golden("report", "sweep", &without_keys(&text));
+}
+
+/// The highest mean is that of arms on the same tasks.
+#[test]
+fn arms_on_other_tasks_are_no_rivals() {
+    let project = tempfile::tempdir().unwrap();
+    let (disk, folder, runs) =
+        (Disk::default(), project.path().join("experiments/sweeps"), project.path().join("runs"));
+    fs::create_dir_all(&folder).unwrap();
+    let bold = |cases: &str| {
+        fs::write(folder.join("small.kdl"), format!("sweep \"small\" {{\n experiment \"bandit\"\n{cases}\n}}\n"))
+            .unwrap();
+        let made = Record::make(&disk, &runs, "small", &latest(&SMALL), &Outside::new(project.path()));
+        let record = made.unwrap().unwrap();
+        for cell in &record.cells.cells {
+            let lock = RunDir::open(&disk, &runs.join(&cell.run)).lock().unwrap();
+            attempt(&disk, &runs, &from_lock(&lock).unwrap()).unwrap();
+        }
+        let metric = ["eval.success".to_owned()];
+        let result = SweepResult::read(&disk, &runs, &record, &metric, 0.05).unwrap();
+        report::sweep::page(&disk, &result).unwrap().matches("number best").count()
+    };
+    let same = "case \"a\" { filter \"none\" }\ncase \"b\" { update { epochs 2 } }";
+    assert!(bold(same) >= 1);
+    assert_eq!(bold("case \"a\" { filter \"none\" }\ncase \"b\" { task \"bandit\" { chance 0.9 } }"), 0);
 }
 
 /// Digests move with every new key.

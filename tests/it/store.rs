@@ -85,9 +85,12 @@ fn tags_name_runs_and_keep_them() {
     answer(folder, &["tag", &two, "best"]);
     answer(folder, &["tag", "best", "also"]);
     assert!(refusal(folder, &["tag", &one, "best"]).1.contains("best is another run's name"));
-    for word in ["", ".x", "a/b", "a b", &one, "bandit"] {
+    for word in ["", ".x", "a/b", "a b", &one, "bandit", &one[..one.len() - 3], &two["bandit-".len()..][..5]] {
         assert_eq!(refusal(folder, &["tag", &one, word]).0, 2, "{word:?}");
     }
+    assert!(refusal(folder, &["tag", &one, "ban"]).1.contains("cannot be called \"ban\": bandit-"));
+    assert_eq!(answer(folder, &["tag", &two, "spare", "--json"]), format!("{{\"tag\":\"spare\",\"run\":\"{two}\"}}\n"));
+    assert_eq!(answer(folder, &["untag", "spare", "--json"]), format!("{{\"tag\":\"spare\",\"run\":\"{two}\"}}\n"));
     let there = folder.join("runs").join(&one);
     fs::create_dir(folder.join("other")).unwrap();
     let elsewhere = refusal(folder, &["tag", there.to_str().unwrap(), "x", "--runs-dir", "other"]);
@@ -192,6 +195,90 @@ fn a_run_is_made_again_and_compared() {
     fs::write(folder.join("runs").join(&longer).join("state"), "interrupted 1\n").unwrap();
     fs::remove_file(&result).unwrap();
     assert!(refusal(folder, &["verify", &longer]).1.contains("is not finished"));
+}
+
+/// Files of episodes that the metrics tell of and that are not there are told, or refused where all are needed.
+#[test]
+fn lost_episodes_are_told() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=3"]);
+    let path = folder.join("runs").join(&name);
+    fs::remove_file(path.join("rollouts/step-000002.jsonl.zst")).unwrap();
+    fs::remove_file(path.join("evals/step-000003.jsonl.zst")).unwrap();
+    let lost = "rollouts/ lacks steps 2; evals/ lacks steps 3";
+    for verb in ["export", "verify"] {
+        let (code, error) = refusal(folder, &[verb, &name]);
+        assert!(code == 1 && error.contains(lost), "{error}");
+    }
+    let metrics = starpo(folder, &["metrics", &name, "--turns"]);
+    let said = String::from_utf8(metrics.stderr).unwrap();
+    assert!(metrics.status.success() && said.contains(&format!("warning: episodes are missing: {lost}")), "{said}");
+    answer(folder, &["report", &name, "-o", "page.html"]);
+    let page = fs::read_to_string(folder.join("page.html")).unwrap().replace("&#x2f;", "/");
+    assert!(page.contains(&format!("Episodes are missing: {lost}")));
+    assert!(refusal(folder, &["compare", &name]).1.contains("evals/ lacks step 3"));
+}
+
+/// What a killed process left beside a file that it was writing goes with the next one; errors name the option.
+#[test]
+fn files_go_where_the_command_line_says() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=1"]);
+    let (left, mine) =
+        (format!(".tmp-{name}.tar.zst-999999999-0"), format!(".tmp-{name}.tar.zst-{}-0", std::process::id()));
+    let others = [mine.as_str(), ".tmp-other.tar.zst-999999999-0"];
+    for file in others.iter().chain([&left.as_str()]) {
+        fs::write(folder.join(file), "half").unwrap();
+    }
+    answer(folder, &["export", &name]);
+    assert!(!folder.join(&left).exists() && others.iter().all(|file| folder.join(file).exists()));
+    for (verb, option) in [("export", "--output"), ("report", "--output"), ("metrics", "--csv")] {
+        let (code, error) = refusal(folder, &[verb, &name, option, "no/such/file"]);
+        assert!(code == 1 && error.contains("cannot write no/such/file: "), "{error}");
+        assert!(error.contains(&format!("make its folder first, or name another place with {option}")), "{error}");
+    }
+}
+
+/// A finished run that is asked for again, with copies for other tools, gets them.
+#[test]
+fn a_finished_run_gets_its_events_later() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=2"]);
+    let events = folder.join("runs").join(&name).join("tensorboard");
+    assert!(!events.exists());
+    assert_eq!(run(folder, &["steps=2", "logging.tensorboard=true"]), name);
+    let names = Disk::default().names(&events).unwrap();
+    answer(folder, &["metrics", &name, "--tensorboard", "again"]);
+    let length = |path: PathBuf| fs::metadata(path).unwrap().len();
+    assert_eq!(names, Disk::default().names(&folder.join("again")).unwrap());
+    assert_eq!(length(events.join(&names[0])), length(folder.join("again").join(&names[0])));
+}
+
+#[test]
+fn a_run_is_shown_as_an_experiment_is() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=2", "top_p=0.5"]);
+    let document = |words: &[&str]| -> serde_json::Value { serde_json::from_str(&answer(folder, words)).unwrap() };
+    let shown = document(&["show", &name, "--json"]);
+    assert_eq!((&shown["id"], &shown["values"]["filter.value"]["value"]), (&name.as_str().into(), &0.5.into()));
+    assert_eq!(shown["values"]["filter.value"]["origin"], "override 2");
+    assert!(shown["values"]["rollout.groups"]["origin"].as_str().unwrap().starts_with("override "));
+    assert_eq!(
+        shown["values"]["update.epochs"]["origin"],
+        document(&["show", "bandit", "--json"])["values"]["update.epochs"]["origin"]
+    );
+    assert_eq!(
+        document(&["show", &name, "--path", "filter.value", "--json"])["filter.value"],
+        shown["values"]["filter.value"]
+    );
+    let part = answer(folder, &["show", &name, "--path", "filter.value"]);
+    assert!(part.split_whitespace().collect::<Vec<_>>().join(" ").contains("value 0.5 // override 2"), "{part}");
+    assert!(refusal(folder, &["show", &name, "seed=2"]).1.contains("its config is fixed"));
+    assert!(refusal(folder, &["show", &name, "--path", "nothing.here"]).1.contains("there is no value"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ const SWEEP: &str = "sweep \"tiny\" {
     grid { seed \"1..=2\" }
     case \"none\" { filter \"none\" }
     case \"top-p\" { filter \"top-p\" { value 0.9 } }
-    case \"the same\" { filter \"none\" }
+    case \"the | same\" { filter \"none\" }
     baseline \"none\"
     noise \"again\" shift=50
 }
@@ -133,8 +133,34 @@ fn a_sweep_is_carried_out_once_and_goes_on_after_a_kill() {
     };
     let case = readme(&runs[1]);
     assert!(!case.contains("starpo run") && case.contains(&format!("starpo verify {}", runs[1])), "{case}");
+    assert!(
+        text(&md.stdout).contains("| tiny-") && text(&md.stdout).contains(" the \\| same | 2 |"),
+        "{}",
+        text(&md.stdout)
+    );
     let list = starpo(calm.path(), &["ls"]);
     assert_eq!(text(&list.stdout).lines().count(), 1 + 7, "{}", text(&list.stdout));
+    what_is_gone_is_named(calm.path(), &runs[2]);
+}
+
+/// What is left of a sweep is compared without a run that somebody removed; a later version's list is no damage.
+fn what_is_gone_is_named(folder: &Path, run: &str) {
+    std::fs::remove_dir_all(folder.join("runs").join(run)).unwrap();
+    let told = format!("7 of 7 cells done\nmissing: the directory of {run} is not there\n");
+    let table = starpo(folder, &["compare", "tiny-"]);
+    assert!(text(&table.stdout).contains(&told), "{}{}", text(&table.stdout), text(&table.stderr));
+    let json: Value = serde_json::from_slice(&starpo(folder, &["compare", "tiny-", "--json"]).stdout).unwrap();
+    assert_eq!(json["missing"], serde_json::json!([run]));
+    assert!(starpo(folder, &["report", "tiny-", "-o", "page.html"]).status.success());
+    let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+    assert!(page.contains(&format!("<code>{run}</code> is not there")));
+    let sweep =
+        std::fs::read_dir(folder.join("runs/sweeps")).unwrap().next().unwrap().unwrap().path().join("sweep.kdl");
+    let list = std::fs::read_to_string(&sweep).unwrap();
+    std::fs::write(&sweep, list.replacen("format=1", "format=2", 1)).unwrap();
+    let later = starpo(folder, &["compare", "tiny-"]);
+    let error: String = text(&later.stderr).split_whitespace().filter(|word| *word != "│").collect();
+    assert!(error.contains("writtenbyalaterversion:itsformatis2") && !error.contains("damaged"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use kdl::{KdlDocument, KdlEntry, KdlNode};
 
-use super::{Axis, Case, Exclude};
+use super::exclude::Exclude;
+use super::{Axis, Case};
 use crate::config::document::{Documents, Layer, document_name, override_text};
 use crate::config::schema::{self, fold};
 use crate::config::{Place, Source, error};

@@ -1,16 +1,20 @@
 //! Tables as Parquet, by the feature of that name.
 
-use super::Table;
-use crate::record::{Attempt, RunError};
+use std::path::Path;
 
-/// Writes a run's `metrics.parquet` (a row a step) and `episodes.parquet` (a row a turn) beside its records.
+use super::Table;
+use crate::record::{Disk, RunError};
+
+/// The files of a run: a row a step, and a row a turn.
+pub const FILES: [&str; 2] = ["metrics.parquet", "episodes.parquet"];
+
+/// Writes a run's [`FILES`] beside its records.
 ///
 /// # Errors
 /// The system's; a record that does not read; a build without Parquet.
-pub fn write_run(attempt: &Attempt) -> Result<(), RunError> {
-    let (disk, run) = (attempt.disk(), attempt.path());
-    for (name, table) in [("metrics", Table::of_steps(disk, run)?), ("episodes", Table::of_turns(disk, run)?)] {
-        let path = run.join(format!("{name}.parquet"));
+pub fn write_run(disk: &Disk, run: &Path) -> Result<(), RunError> {
+    for (name, table) in FILES.into_iter().zip([Table::of_steps(disk, run)?, Table::of_turns(disk, run)?]) {
+        let path = run.join(name);
         disk.replace(&path, &bytes(&table).map_err(RunError::io("write", &path))?)?;
     }
     Ok(())

@@ -13,7 +13,8 @@ use crate::record::timings::unix_time;
 use crate::record::values::leaves;
 use crate::record::{Attempt, Disk, RunError, reader};
 
-const FOLDER: &str = "tensorboard";
+/// The folder of a run's events.
+pub const FOLDER: &str = "tensorboard";
 
 /// The event file of an attempt, in the run's folder `tensorboard`.
 ///

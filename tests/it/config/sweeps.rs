@@ -87,6 +87,10 @@ noise \"again\" shift=100";
 fn excludes_are_read_as_axes_are() {
     let (cells, _) = file("grid { seed \"1..=5\" }\nexclude { seed \"2..=3\" 5 }", &[]);
     assert_eq!(cells, ["||1", "||4"]);
+    // An axis of one value, and one that the command line gives instead.
+    let text = "grid { seed 1 2; rollout.groups 4 }\nexclude { seed 2; rollout.groups 4 }";
+    assert_eq!(file(text, &[]).0, ["||1"]);
+    assert_eq!(file(text, &["seed=7,8"]).0, ["||7", "||8"]);
 }
 
 #[test]
@@ -132,6 +136,8 @@ noise \"a\" shift=1";
     shows("sweep-noise", &format!("{HEAD}{noise}"), &[]);
     shows("sweep-axis-and-case", &format!("{HEAD}grid {{ seed 1 2 }}\ncase \"a\" {{ seed 3 }}"), &[]);
     shows("sweep-no-axis", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ sede 1 }}"), &[]);
+    let cases = "grid { seed 1 2 3 }\ncase \"a\" {}\ncase \"b\" { grid { seed 4 } }";
+    shows("sweep-no-value", &format!("{HEAD}{cases}\nexclude {{ seed 2 \"4..=6\" }}"), &[]);
     shows("sweep-metric", &format!("{HEAD}report \"eval.success\" \"evla.success\""), &[]);
     shows("sweep-command", "experiment \"test\"", &["seed=1,2", "@mine.kdl", "stop+=rule"]);
     shows("sweep-excluded", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ seed 1 2 }}"), &[]);
