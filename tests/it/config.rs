@@ -153,7 +153,7 @@ fn a_lock_of_other_versions_is_refused() {
     let moved = lock.replacen("seed 1 ", "seed 2 ", 1);
     assert_ne!(lock, moved);
     let error = experiment::from_lock(&moved).unwrap_err();
-    assert!(error.to_string().contains("and that of its config"), "{error}");
+    assert!(error.to_string().contains("that of its config"), "{error}");
     for (ours, theirs) in [("lock=1", "lock=2"), ("canon=1", "canon=2"), (" canon=1", "")] {
         let error = experiment::from_lock(&lock.replacen(ours, theirs, 1)).unwrap_err().to_string();
         assert!(error.contains("this program reads up to 1"), "{error}");

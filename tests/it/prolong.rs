@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use serde_json::{Value, json};
 use starpo::experiment::Resolved;
-use starpo::record::{Disk, Facts, RunDir, checkpoint, reader};
+use starpo::record::{Disk, Facts, Progress, RunDir, Timings, checkpoint, reader};
 use starpo::schedule::ScheduleConfig;
+use starpo::stage::{Report, Stage, drive};
 
 use crate::disk::{End, Fault, Memory};
 use crate::run::{SMALL, attempt, resolve};
@@ -101,26 +103,58 @@ fn a_longer_run_takes_what_did_not_know_the_length() {
     assert_eq!(ScheduleConfig::NAMES, ["constant", "linear", "cosine"], "each is among the cases");
 }
 
-/// The best checkpoint of a shorter run may be that of its final evaluation, and the one before it pruned.
+/// Its evaluations come out as told; that after step 10 does best, and is there only where the run ends.
+#[derive(Default)]
+struct Scored {
+    steps: usize,
+    foreseen: bool,
+}
+
+impl Stage for Scored {
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn step(&mut self, step: usize, _: &mut Timings) -> Result<Report, String> {
+        self.foreseen |= step == 10 && step == self.steps;
+        let score = match step {
+            4 => Some(0.5),
+            10 if self.foreseen => Some(0.9),
+            _ => None,
+        };
+        Ok(Report { metrics: json!({ "step": step }), score, ..Report::default() })
+    }
+
+    fn save(&self) -> (Vec<(String, Vec<u8>)>, Value) {
+        (vec![("model.safetensors".to_owned(), vec![1])], json!({ "foreseen": self.foreseen }))
+    }
+
+    fn restore(&mut self, _: &[(String, Vec<u8>)], counters: &Value) -> Result<(), String> {
+        self.foreseen = counters["foreseen"] == true;
+        Ok(())
+    }
+}
+
+/// The checkpoints that such a run of that length ends with.
+fn scored(disk: &Disk, steps: usize) -> Vec<usize> {
+    let (name, canon) = (format!("scored-{steps}"), format!("canon 1\ntrain.steps\tu64\t{steps}\n"));
+    let run = RunDir::open_or_create(disk, Path::new(RUNS), &name, "lock\n", &canon).unwrap();
+    let mut begun = run.begin(&Facts { command: "test".into(), device: "cpu".into(), threads: 1 }).unwrap().unwrap();
+    begun.prolong().unwrap();
+    let config = self::run(steps, &["checkpoints=2"]).config;
+    let progress = Progress::new("test", 0, steps, true);
+    let mut stage = Scored { steps, ..Scored::default() };
+    drive(&mut stage, begun, &config.execution, &config.logging, &progress).unwrap();
+    checkpoint::steps(disk, run.path()).unwrap()
+}
+
+/// Where a shorter run's final evaluation did best, the checkpoint that the longer run needs may be gone.
 #[test]
 fn a_longer_run_has_its_best_checkpoint() {
-    let best = |memory: &Memory, run: &Resolved| reader::result(&memory.disk(), &directory(run)).unwrap().unwrap().best;
-    let pruned = (1..=60).find_map(|seed| {
-        let seed = format!("seed={seed}");
-        let more = ["eval.every=4", "eval.tasks=32", "update.learning-rate=1e-3", "checkpoints=1", &seed];
-        let (ten, twenty) = (run(10, &more), run(20, &more));
-        let (calm, memory) = (Memory::new(), Memory::new());
-        attempt(&memory.disk(), Path::new(RUNS), &ten).unwrap();
-        if best(&memory, &ten) != Some(10) {
-            return None;
-        }
-        attempt(&calm.disk(), Path::new(RUNS), &twenty).unwrap();
-        (best(&calm, &twenty) < Some(10)).then_some((calm, memory, twenty))
-    });
-    let (calm, memory, twenty) = pruned.expect("a seed whose final evaluation does best");
-    attempt(&memory.disk(), Path::new(RUNS), &twenty).unwrap();
-    let steps = |memory: &Memory| checkpoint::steps(&memory.disk(), &directory(&twenty)).unwrap();
-    assert_eq!((best(&memory, &twenty), steps(&memory)), (best(&calm, &twenty), steps(&calm)));
+    let (calm, memory) = (Memory::new(), Memory::new());
+    assert_eq!(scored(&memory.disk(), 10), [9, 10]);
+    assert_eq!(scored(&calm.disk(), 20), [4, 18, 20]);
+    assert_eq!(scored(&memory.disk(), 20), [4, 18, 20]);
 }
 
 #[test]
