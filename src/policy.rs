@@ -30,6 +30,7 @@ pub use expert::Expert;
 pub use folder::ModelFolder;
 pub use lora::{ADAPTER, write_adapter};
 pub use scripted::Scripted;
+pub use tensors::Precision;
 pub use tokenizer::{Tokenizer, train as train_tokenizer};
 pub use transformer::Transformer;
 pub use uniform::Uniform;

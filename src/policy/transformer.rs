@@ -22,7 +22,7 @@ use super::lora::{ADAPTER, Lora};
 use super::ops::{Packed, attention, selective_log_softmax};
 use super::sampler::inverse;
 use super::session::Contexts;
-use super::tensors::{Tensors, to_safetensors};
+use super::tensors::{Precision, Tensors, to_safetensors};
 use super::weights::{Part, Shape, Weights};
 use super::workers::Workers;
 use super::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
@@ -312,10 +312,11 @@ impl Learner for Transformer {
     fn save(&self) -> Vec<(String, Vec<u8>)> {
         let AdamW { first, second, steps } = &self.optimizer;
         let moments = [("first.", first.as_slice()), ("second.", second.as_slice())];
-        let optimizer = to_safetensors(&self.learnt(), &moments, Some(*steps));
+        let optimizer = to_safetensors(&self.learnt(), &moments, Precision::F32, Some(*steps));
         let adapter = self.lora.as_ref().map(Lora::to_safetensors);
-        let head = self.weights.head().map(|head| to_safetensors(&[head], &[("", self.weights.values())], None));
-        let files = [(MODEL, self.weights.to_safetensors()), (OPTIMIZER, optimizer)];
+        let values = [("", self.weights.values())];
+        let head = self.weights.head().map(|head| to_safetensors(&[head], &values, Precision::F32, None));
+        let files = [(MODEL, self.weights.to_safetensors(Precision::F32)), (OPTIMIZER, optimizer)];
         let files = files.into_iter().chain(head.map(|head| (VALUE_HEAD, head)));
         let files = files.chain(adapter.map(|adapter| (ADAPTER, adapter)));
         files.map(|(name, bytes)| (name.to_owned(), bytes)).collect()
