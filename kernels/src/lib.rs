@@ -9,7 +9,9 @@ pub mod attention;
 pub mod bias;
 #[cfg(test)]
 mod check;
+pub mod embedding;
 pub mod exp;
+pub mod head;
 pub mod linear;
 pub mod rms_norm;
 pub mod selective_log_softmax;

@@ -7,12 +7,12 @@ use super::outside::{content, is_run};
 use crate::chat::{Chat, Forced, Script};
 use crate::config::{Folder, Input};
 use crate::experiment::{
-    AdapterConfig, CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny, WarmStartConfig,
-    from_lock,
+    AdapterConfig, CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny,
+    WarmStartConfig, from_lock,
 };
 use crate::learners::{Critic, Learners};
 use crate::policy::{
-    self, Expert, Family, Learner, ModelFolder, Shape, Tokenizer, Transformer, Uniform, Voice, Weights,
+    self, Expert, Family, Learner, Memory, ModelFolder, Shape, Tokenizer, Transformer, Uniform, Voice, Weights,
 };
 use crate::record::{Disk, RunDir, RunError, State, checkpoint, reader};
 use crate::rng::Stream;
@@ -94,7 +94,7 @@ impl Agent {
     /// The policy that learns, on the config's device.
     pub(super) fn learner(&self, config: &ResolvedConfig, weights: Weights) -> Result<Transformer, CliError> {
         let device = policy::device(&config.execution.device).map_err(CliError::Agent)?;
-        Ok(Transformer::new(weights, device, threads(config)))
+        Ok(Transformer::new(weights, device, threads(config)).within(memory(config)))
     }
 
     /// The policy of a run from its start weights, with a value head if it is the critic too.
@@ -121,7 +121,8 @@ impl Agent {
             CriticConfig::Shared(_) => Critic::Shared,
             CriticConfig::Own(_) => {
                 let device = policy::device(&config.execution.device).map_err(CliError::Agent)?;
-                Critic::Own(Box::new(Transformer::critic(start.clone(), device, threads(config))))
+                let critic = Transformer::critic(start.clone(), device, threads(config));
+                Critic::Own(Box::new(critic.within(memory(config))))
             }
         };
         let reference: Option<Box<dyn Learner>> = match config.needs_reference() {
@@ -212,6 +213,11 @@ fn shape(tiny: &Tiny, tokenizer: &Tokenizer) -> Shape {
 pub(super) fn threads(config: &ResolvedConfig) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     config.execution.threads.unwrap_or(cores)
+}
+
+/// The memory that a config allows.
+fn memory(config: &ResolvedConfig) -> Memory {
+    Memory { activations: config.execution.activation_mib << 20 }
 }
 
 /// The expert, speaking through `chat`.

@@ -86,6 +86,7 @@ fn attempt(disk: &Disk, every: usize, kept: &mut Option<usize>) -> Result<String
     let execution = ExecutionConfig {
         device: "cpu".into(),
         threads: None,
+        activation_mib: 0,
         checkpoint_every: every,
         checkpoints: 2,
         log: "info".into(),
