@@ -7,7 +7,7 @@ use super::outside::{content, is_run};
 use crate::chat::{Chat, Forced, Script};
 use crate::config::{Folder, Input};
 use crate::experiment::{
-    AdapterConfig, CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny,
+    AdapterConfig, CriticConfig, ExecutionConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny,
     WarmStartConfig, from_lock,
 };
 use crate::learners::{Critic, Learners};
@@ -217,7 +217,9 @@ pub(super) fn threads(config: &ResolvedConfig) -> usize {
 
 /// The memory that a config allows.
 fn memory(config: &ResolvedConfig) -> Memory {
-    Memory { activations: config.execution.activation_mib << 20 }
+    let bytes = |mib: usize| mib << 20;
+    let ExecutionConfig { activation_mib, cache_mib, .. } = config.execution;
+    Memory { activations: bytes(activation_mib), cache: cache_mib.map_or(usize::MAX, bytes) }
 }
 
 /// The expert, speaking through `chat`.

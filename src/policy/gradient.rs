@@ -292,7 +292,7 @@ mod tests {
             assert!(wanted.1.iter().filter(|g| **g != 0.0).count() * 2 > wanted.1.len());
             let layer = tape(&shape, 40);
             for activations in [usize::MAX, 0, layer, 4 * 20 * shape.vocab + 2 * layer] {
-                policy = policy.within(Memory { activations });
+                policy = policy.within(Memory { activations, ..Memory::AMPLE });
                 policy.discard();
                 let scores = policy.gradient(&rows, std::slice::from_ref(&(0..4)), 0.8, &loss);
                 let gradient = policy.pending.clone().expect("there is one");

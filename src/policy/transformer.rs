@@ -52,11 +52,13 @@ const VALUE_HEAD: &str = "value-head.safetensors";
 pub struct Memory {
     /// Bytes of logits and of layers' tapes, over all threads. What has no room is computed again in the backward pass.
     pub activations: usize,
+    /// Bytes of the keys and values of a session's contexts. Those that have no room are read again; one always has.
+    pub cache: usize,
 }
 
 impl Memory {
     /// No bounds.
-    pub const AMPLE: Self = Self { activations: usize::MAX };
+    pub const AMPLE: Self = Self { activations: usize::MAX, cache: usize::MAX };
 }
 
 /// A decoder, its optimizer's state, and the threads it runs on.
