@@ -385,6 +385,11 @@ section! {
         (local) pub device: String,
         /// Worker threads; absent means all cores.
         (local) pub threads: Option<usize> where 1..=4096,
+        /// MiB of activations that an update keeps, over all threads; what has no room is computed twice.
+        (local) pub activation_mib: usize where 0..=100000000 as "1024",
+        /// MiB of keys and values that episodes under way keep; those that have no room are read again in each turn.
+        /// Absent means no bound.
+        (local) pub cache_mib: Option<usize> where 0..=100000000,
         /// Training steps between checkpoints.
         (local) pub checkpoint_every: usize where 1..=100000000,
         /// Newest checkpoints kept, beside that of the best evaluation.

@@ -62,6 +62,43 @@ impl Panels {
         }
         Self { depth, columns, values }
     }
+
+    /// Rows and columns of the matrix.
+    #[must_use]
+    pub fn size(&self) -> [usize; 2] {
+        [self.depth, self.columns]
+    }
+
+    /// Of the transposed matrix.
+    #[must_use]
+    pub fn transposed(&self) -> Self {
+        let (depth, columns) = (self.columns, self.depth);
+        let mut values = vec![0.0; columns.div_ceil(LANES) * depth * LANES];
+        for (from, panel) in self.values.chunks_exact(self.depth * LANES).enumerate() {
+            let height = LANES.min(depth - from * LANES);
+            for (column, row) in panel.as_chunks::<LANES>().0.iter().enumerate() {
+                let to = (column / LANES * depth + from * LANES) * LANES + column % LANES;
+                row[..height].iter().enumerate().for_each(|(k, &x)| values[to + k * LANES] = x);
+            }
+        }
+        Self { depth, columns, values }
+    }
+
+    /// Some columns of the matrix, one behind the other.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[must_use]
+    pub fn gather(&self, columns: &[u32]) -> Vec<f32> {
+        let column = |&column: &u32| {
+            let (panel, lane) = (column as usize / LANES, column as usize % LANES);
+            assert!((column as usize) < self.columns, "column {column} of {}", self.columns);
+            self.values[panel * self.depth * LANES..].as_chunks::<LANES>().0[..self.depth]
+                .iter()
+                .map(move |row| row[lane])
+        };
+        columns.iter().flat_map(column).collect()
+    }
 }
 
 /// x·B for `x: [rows, depth]`: y with the panels of Wᵀ, dx with those of W.
@@ -86,16 +123,25 @@ pub fn product(x: &[f32], b: &Panels) -> Vec<f32> {
 /// If the numbers of rows disagree.
 #[must_use]
 pub fn weight_gradient(x: &[f32], input: usize, grad: &[f32], output: usize) -> Vec<f32> {
-    assert_eq!(x.len() / input, grad.len() / output, "rows of x and of the gradient");
     let mut out = vec![0.0; output * input];
+    add_weight_gradient(x, input, grad, output, &mut out);
+    out
+}
+
+/// Goes on with the sums of [`weight_gradient`] in `out`: rows in parts give what all of them give at once.
+///
+/// # Panics
+/// If the numbers of rows disagree, or `out` is not `[out, in]`.
+pub fn add_weight_gradient(x: &[f32], input: usize, grad: &[f32], output: usize, out: &mut [f32]) {
+    assert_eq!(x.len() / input, grad.len() / output, "rows of x and of the gradient");
+    assert_eq!(out.len(), output * input, "a matrix [{output}, {input}]");
     for (x, grad) in x.chunks(SUMMANDS * input).zip(grad.chunks(SUMMANDS * output)) {
         let b = Panels::of(x, x.len() / input, input);
         vectorised(
             #[inline(always)]
-            || accumulate(grad, 1, output, output, &b, &mut out),
+            || accumulate(grad, 1, output, output, &b, out),
         );
     }
-    out
 }
 
 /// out[i][j] += Σ_k a[i·row + k·column]·b[k][j], each going on from the value that is there.
@@ -195,8 +241,12 @@ mod tests {
         for (rows, input, output) in [(1, 1, 1), (1, 33, 40), (7, 16, 16), (53, 130, 17), (300, 12, 35)] {
             let (x, w, g) = (noise(1, rows * input), noise(2, output * input), noise(3, rows * output));
             let chain = |terms: &mut dyn Iterator<Item = (f32, f32)>| terms.fold(0.0f32, |s, (a, b)| a.mul_add(b, s));
-            let y = product(&x, &Panels::of_transpose(&w, input, output));
-            let dx = product(&g, &Panels::of(&w, output, input));
+            let panels = Panels::of_transpose(&w, input, output);
+            let y = product(&x, &panels);
+            let dx = product(&g, &panels.transposed());
+            assert_eq!(panels.transposed().values, Panels::of(&w, output, input).values);
+            let last = output as u32 - 1;
+            assert_eq!(panels.gather(&[last, 0]), [&w[w.len() - input..], &w[..input]].concat());
             let dw = weight_gradient(&x, input, &g, output);
             for r in 0..rows {
                 for o in 0..output {

@@ -21,9 +21,10 @@ const BLOCK: usize = 1024;
 pub fn reference(logits: &[f64], vocab: usize, targets: &[u32]) -> Vec<[f64; 3]> {
     let row = |(x, &target): (&[f64], &u32)| {
         let m = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let z: f64 = x.iter().map(|x| (x - m).exp()).sum();
-        let s: f64 = x.iter().filter(|x| **x > f64::NEG_INFINITY).map(|x| (x - m).exp() * (x - m)).sum();
-        [x[target as usize] - m - z.ln(), z.ln() - s / z, m + z.ln()]
+        let z: f64 = x.iter().map(|x| libm::exp(x - m)).sum();
+        let s: f64 = x.iter().filter(|x| **x > f64::NEG_INFINITY).map(|x| libm::exp(x - m) * (x - m)).sum();
+        let log_z = libm::log(z);
+        [x[target as usize] - m - log_z, log_z - s / z, m + log_z]
     };
     logits.chunks_exact(vocab).zip(targets).map(row).collect()
 }

@@ -12,7 +12,7 @@ use crate::vectorised;
 /// The formula, in f64.
 #[must_use]
 pub fn reference(gate_up: &[f64], ffn: usize) -> Vec<f64> {
-    let row = |row: &[f64]| (0..ffn).map(|i| row[i] / (1.0 + (-row[i]).exp()) * row[ffn + i]).collect::<Vec<_>>();
+    let row = |row: &[f64]| (0..ffn).map(|i| row[i] / (1.0 + libm::exp(-row[i])) * row[ffn + i]).collect::<Vec<_>>();
     gate_up.chunks_exact(2 * ffn).flat_map(row).collect()
 }
 

@@ -7,12 +7,12 @@ use super::outside::{content, is_run};
 use crate::chat::{Chat, Forced, Script};
 use crate::config::{Folder, Input};
 use crate::experiment::{
-    AdapterConfig, CriticConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny, WarmStartConfig,
-    from_lock, to_play,
+    AdapterConfig, CriticConfig, ExecutionConfig, ModelConfig, Outside, Resolved, ResolvedConfig, Rewrites, Tiny,
+    WarmStartConfig, from_lock, to_play,
 };
 use crate::learners::{Critic, Learners};
 use crate::policy::{
-    self, Expert, Family, Learner, ModelFolder, Shape, Tokenizer, Transformer, Uniform, Voice, Weights,
+    self, Expert, Family, Learner, Memory, ModelFolder, Shape, Tokenizer, Transformer, Uniform, Voice, Weights,
 };
 use crate::record::{Disk, RunDir, RunError, State, checkpoint, reader};
 use crate::rng::Stream;
@@ -108,7 +108,7 @@ impl Agent {
 
     /// The policy that learns, on the config's device.
     pub(super) fn learner(&self, config: &ResolvedConfig, weights: Weights) -> Result<Transformer, CliError> {
-        Ok(Transformer::new(weights, device(config)?, threads(config)))
+        Ok(Transformer::new(weights, device(config)?, threads(config)).within(memory(config)))
     }
 
     /// The policy of a run from its start weights, with a value head if it is the critic too.
@@ -134,7 +134,8 @@ impl Agent {
             CriticConfig::None(_) => Critic::None,
             CriticConfig::Shared(_) => Critic::Shared,
             CriticConfig::Own(_) => {
-                Critic::Own(Box::new(Transformer::critic(start.clone(), device(config)?, threads(config))))
+                let critic = Transformer::critic(start.clone(), device(config)?, threads(config));
+                Critic::Own(Box::new(critic.within(memory(config))))
             }
         };
         let reference: Option<Box<dyn Learner>> = match config.needs_reference() {
@@ -234,6 +235,13 @@ pub(super) fn device(config: &ResolvedConfig) -> Result<policy::Device, CliError
 pub(super) fn threads(config: &ResolvedConfig) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     config.execution.threads.unwrap_or(cores)
+}
+
+/// The memory that a config allows.
+fn memory(config: &ResolvedConfig) -> Memory {
+    let bytes = |mib: usize| mib << 20;
+    let ExecutionConfig { activation_mib, cache_mib, .. } = config.execution;
+    Memory { activations: bytes(activation_mib), cache: cache_mib.map_or(usize::MAX, bytes) }
 }
 
 /// The expert, speaking through `chat`.

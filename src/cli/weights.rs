@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::agent::unchanged;
@@ -11,7 +11,7 @@ use super::subject::Subject;
 use super::{CliError, Common, say};
 use crate::config::Folder;
 use crate::experiment::{AdapterConfig, ModelConfig, ResolvedConfig, WarmStartConfig};
-use crate::policy;
+use crate::policy::{self, Precision};
 
 /// A run or an experiment, and where to.
 #[derive(Clone, Debug, Args)]
@@ -26,6 +26,25 @@ pub(super) struct Weights {
     /// written beside it as `base`, unless that is just the folder `model.path`
     #[arg(long)]
     adapter: bool,
+    /// What the weights are stored as; bf16 is rounded to nearest, and half as large
+    #[arg(long, value_enum, default_value_t = Dtype::F32, conflicts_with = "adapter")]
+    dtype: Dtype,
+}
+
+/// What weights are stored as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Dtype {
+    F32,
+    Bf16,
+}
+
+impl From<Dtype> for Precision {
+    fn from(dtype: Dtype) -> Self {
+        match dtype {
+            Dtype::F32 => Self::F32,
+            Dtype::Bf16 => Self::Bf16,
+        }
+    }
 }
 
 impl Weights {
@@ -56,7 +75,7 @@ impl Weights {
         }
         let agent = subject.agent()?;
         let weights = subject.weights(&agent, common)?;
-        agent.model.with(weights).write(&self.out).map_err(CliError::Agent)?;
+        agent.model.with(weights).write_as(&self.out, self.dtype.into()).map_err(CliError::Agent)?;
         self.told(common, None);
         Ok(())
     }

@@ -154,7 +154,7 @@ impl Episode for Asked {
     fn act(&mut self, action: &str) -> Step {
         assert!(!self.over, "the episode has ended");
         let right = action == self.problem.answer;
-        let reward = if right { 0.5f64.powi(self.wrong as i32) } else { 0.0 };
+        let reward = if right { libm::scalbn(1.0, -(self.wrong as i32)) } else { 0.0 };
         self.wrong += usize::from(!right);
         self.over = right || self.wrong == self.attempts;
         let outcome = self.over.then_some(if right { Outcome::Solved } else { Outcome::Failed });

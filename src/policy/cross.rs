@@ -6,7 +6,8 @@ use burn::tensor::{Tensor, TensorData};
 use starpo_kernels::attention::{self, Past, Rotary};
 
 use super::decoder::read;
-use super::transformer::{Transformer, scores};
+use super::sampler::inverse;
+use super::transformer::Transformer;
 
 /// Continuations that pass forward at once. No number depends on it.
 const TOGETHER: usize = 16;
@@ -61,7 +62,8 @@ impl<'a> Prompt<'a> {
         let hidden = policy.decoder.hidden(&tokens, |layer, qkv| {
             on_host(qkv, |qkv| attention::branches(qkv, policy.heads(), &self.rotary, &spans, &self.pasts[layer]))
         });
-        let scores = read(scores(&policy.decoder, hidden, &continuations.concat(), temperature));
+        let targets = continuations.concat();
+        let scores = read(policy.decoder.scores(hidden, &targets, inverse(temperature), false));
         let scores = scores.as_chunks::<3>().0;
         spans.into_iter().map(|span| scores[span].iter().map(|score| f64::from(score[0])).sum()).collect()
     }

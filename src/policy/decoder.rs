@@ -1,22 +1,26 @@
 //! The forward pass over packed tokens, in burn tensors.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use starpo_kernels::head::Chosen;
 
-use super::ops::{self, Packs, add_bias, rms_norm, swiglu};
+use super::ops::{self, Packs, add_bias, head, rms_norm, selective_log_softmax, swiglu};
 use super::weights::{Family, Shape, Weights};
 use super::workers::Workers;
 
-/// The parameters as tensors, in the order in which the forward pass asks for them (vectors as `[1, width]`), and the
-/// value head, if any.
+/// The parameters as tensors, numbered in the order in which the forward pass asks for them (vectors as `[1, width]`),
+/// a value head last.
 pub(super) struct Decoder {
     shape: Shape,
+    value_head: bool,
     tensors: Vec<Parameter>,
-    value_head: Option<Parameter>,
 }
 
+#[derive(Clone)]
 struct Parameter {
+    /// Where there are packs, it only stands for them.
     tensor: Tensor<2>,
     /// On the CPU, of what is multiplied with.
     packs: Option<Arc<Packs>>,
@@ -25,74 +29,134 @@ struct Parameter {
 impl Decoder {
     pub(super) fn new(weights: &Weights, device: &Device, workers: &Workers) -> Self {
         let shape = weights.shape().clone();
-        let mut sizes = sizes(&shape);
-        sizes.extend(weights.value_head.then_some([1, shape.width]));
+        let sizes = sizes(weights);
         let mut rest = weights.values();
         let parameters: Vec<_> = sizes.iter().map(|[rows, columns]| rest.split_off(..rows * columns)).collect();
         let multiplied = |number: usize| match number {
             0 => shape.tied,
             _ => sizes[number][0] > 1 || (weights.value_head && number + 1 == sizes.len()),
         };
-        let mut tensors = workers.map(sizes.len(), |number| {
+        let tensors = workers.map(sizes.len(), |number| {
             let (values, size) = (parameters[number].expect("the sizes are those of the weights"), sizes[number]);
             let packs = (multiplied(number) && *device == Device::flex()).then(|| Arc::new(Packs::new(values, size)));
-            Parameter { tensor: Tensor::from_data(TensorData::new(values.to_vec(), size), device), packs }
+            let data = match &packs {
+                Some(_) => TensorData::new(vec![0.0f32], [1, 1]),
+                None => TensorData::new(values.to_vec(), size),
+            };
+            Parameter { tensor: Tensor::from_data(data, device), packs }
         });
-        let value_head = if weights.value_head { tensors.pop() } else { None };
-        Self { shape, tensors, value_head }
+        Self { shape, value_head: weights.value_head, tensors }
     }
 
-    /// The same parameters as leaves of a new graph, which shares no node, so no lock, with any other.
-    pub(super) fn leaves(&self) -> Self {
-        let leaf = |Parameter { tensor, packs }: &Parameter| Parameter {
-            tensor: tensor.clone().autodiff().require_grad(),
-            packs: packs.clone(),
+    /// Frees the parameters: all that is left is to make another one.
+    pub(super) fn clear(&mut self) {
+        self.tensors.clear();
+    }
+
+    /// The same parameters, those of these numbers as leaves of a new graph, which shares no node, so no lock, with any
+    /// other.
+    pub(super) fn with_leaves(&self, numbers: &[usize]) -> Self {
+        let mut tensors = self.tensors.clone();
+        for &number in numbers {
+            let tensor = &mut tensors[number].tensor;
+            *tensor = tensor.clone().autodiff().require_grad();
+        }
+        Self { shape: self.shape.clone(), tensors, ..*self }
+    }
+
+    /// A leaf's gradient, if anything depends on it, as one array in the order of [`Weights::parts`].
+    pub(super) fn gradient(&self, number: usize, gradients: &mut Gradients) -> Option<Vec<f32>> {
+        self.tensors[number].tensor.grad_remove(gradients).map(read)
+    }
+
+    /// Numbers of what [`Decoder::layer`] asks for.
+    pub(super) fn of_layer(&self, layer: usize) -> Range<usize> {
+        let each = match self.shape.family {
+            Family::Llama => 6,
+            Family::Qwen2 => 7,
+            Family::Qwen3 => 8,
         };
-        let (tensors, value_head) = (self.tensors.iter().map(leaf).collect(), self.value_head.as_ref().map(leaf));
-        Self { shape: self.shape.clone(), tensors, value_head }
+        1 + each * layer..1 + each * (layer + 1)
     }
 
-    /// The leaves' gradients as a flat array in the order of [`Weights::parts`]. A leaf without one counts as 0.
-    pub(super) fn gradient(&self, gradients: &Gradients) -> Vec<f32> {
-        let mut flat = Vec::new();
-        for Parameter { tensor, .. } in self.tensors.iter().chain(&self.value_head) {
-            match tensor.grad(gradients) {
-                Some(gradient) => flat.extend_from_slice(&read(gradient)),
-                None => flat.resize(flat.len() + tensor.dims().iter().product::<usize>(), 0.0),
+    /// Number of the last norm.
+    fn last(&self) -> usize {
+        self.of_layer(self.shape.layers).start
+    }
+
+    /// Number of what [`Decoder::logits`] multiplies with: the embedding, or a head of its own.
+    fn head(&self) -> usize {
+        if self.shape.tied { 0 } else { self.last() + 1 }
+    }
+
+    /// Numbers of what is asked for after the layers.
+    pub(super) fn of_end(&self) -> Vec<usize> {
+        let last = self.last()..self.tensors.len();
+        self.shape.tied.then_some(0).into_iter().chain(last).collect()
+    }
+
+    /// First hidden states `[tokens, width]`.
+    pub(super) fn embed(&self, tokens: &[u32]) -> Tensor<2> {
+        let Parameter { tensor, packs } = &self.tensors[0];
+        match packs {
+            None => rows(tensor.clone(), tokens),
+            Some(packs) => {
+                let data = TensorData::new(packs.rows(tokens), [tokens.len(), self.shape.width]);
+                Tensor::from_data(data, &tensor.device())
             }
         }
-        flat
+    }
+
+    /// The hidden states after a layer; `attend` maps its qkv to the heads' outputs.
+    pub(super) fn layer(&self, layer: usize, x: Tensor<2>, attend: impl FnOnce(Tensor<2>) -> Tensor<2>) -> Tensor<2> {
+        let mut parameters = self.tensors[self.of_layer(layer)].iter();
+        let mut next = || parameters.next().expect("as many as the family has");
+        let mut qkv = linear(self.norm(x.clone(), next()), next());
+        qkv = match self.shape.family {
+            Family::Llama => qkv,
+            Family::Qwen2 => add_bias(qkv, vector(next())),
+            Family::Qwen3 => self.norm_heads(&qkv, next(), next()),
+        };
+        let x = x + linear(attend(qkv), next());
+        let gated = swiglu(linear(self.norm(x.clone(), next()), next()));
+        x + linear(gated, next())
+    }
+
+    /// The hidden states that heads read, from those after all layers.
+    pub(super) fn finish(&self, x: Tensor<2>) -> Tensor<2> {
+        self.norm(x, &self.tensors[self.last()])
     }
 
     /// Last hidden states `[tokens, width]`; `attend` maps a layer's number and its qkv to the heads' outputs.
     pub(super) fn hidden(&self, tokens: &[u32], mut attend: impl FnMut(usize, Tensor<2>) -> Tensor<2>) -> Tensor<2> {
-        let mut parameters = self.tensors.iter();
-        let mut next = || parameters.next().expect("as many as the sizes say");
-        let embedding = &next().tensor;
-        let mut x = embedding.clone().select(0, integers(tokens, &embedding.device()));
-        for layer in 0..self.shape.layers {
-            let mut qkv = linear(self.norm(x.clone(), next()), next());
-            qkv = match self.shape.family {
-                Family::Llama => qkv,
-                Family::Qwen2 => add_bias(qkv, vector(next())),
-                Family::Qwen3 => self.norm_heads(&qkv, next(), next()),
-            };
-            x = x + linear(attend(layer, qkv), next());
-            let gated = swiglu(linear(self.norm(x.clone(), next()), next()));
-            x = x + linear(gated, next());
-        }
-        self.norm(x, next())
+        let layers = 0..self.shape.layers;
+        self.finish(layers.fold(self.embed(tokens), |x, layer| self.layer(layer, x, |qkv| attend(layer, qkv))))
     }
 
     /// Logits `[rows, vocab]` of hidden states.
     pub(super) fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
-        let head = if self.shape.tied { self.tensors.first() } else { self.tensors.last() };
-        linear(hidden, head.expect("there are tensors"))
+        linear(hidden, &self.tensors[self.head()])
+    }
+
+    /// (logp, entropy, lse) of each target from the hidden state before it, `[targets, 3]`, where logits are multiplied
+    /// by `scale`. `keep` says whether a tape keeps the logits.
+    pub(super) fn scores(&self, hidden: Tensor<2>, targets: &[u32], scale: f32, keep: bool) -> Tensor<2> {
+        let Parameter { tensor, packs } = &self.tensors[self.head()];
+        if let Some(packs) = packs {
+            return head(hidden, tensor.clone(), packs.clone(), Chosen { targets: targets.to_vec(), scale }, keep);
+        }
+        let mut logits = self.logits(hidden);
+        if scale != 1.0 {
+            logits = logits.mul_scalar(scale);
+        }
+        let targets = integers(targets, &logits.device());
+        selective_log_softmax(logits, targets)
     }
 
     /// Values `[rows, 1]` of hidden states, where there is a value head.
     pub(super) fn values(&self, hidden: Tensor<2>) -> Option<Tensor<2>> {
-        self.value_head.as_ref().map(|head| linear(hidden, head))
+        let head = self.tensors.last().filter(|_| self.value_head);
+        head.map(|head| linear(hidden, head))
     }
 
     fn norm(&self, x: Tensor<2>, weight: &Parameter) -> Tensor<2> {
@@ -112,21 +176,23 @@ impl Decoder {
     }
 }
 
-/// The sizes of the tensors that [`Shape::parts`] make, those of one product as one.
-fn sizes(shape: &Shape) -> Vec<[usize; 2]> {
-    let Shape { vocab, width, heads, head_dim, ffn, .. } = *shape;
+/// The sizes of the tensors that [`Weights::parts`] make, those of one product as one.
+pub(super) fn sizes(weights: &Weights) -> Vec<[usize; 2]> {
+    let Shape { family, vocab, width, layers, heads, head_dim, ffn, tied, .. } = *weights.shape();
+    let qkv = weights.shape().qkv();
     let mut sizes = vec![[vocab, width]];
-    for _ in 0..shape.layers {
-        sizes.extend([[1, width], [shape.qkv(), width]]);
-        match shape.family {
+    for _ in 0..layers {
+        sizes.extend([[1, width], [qkv, width]]);
+        match family {
             Family::Llama => {}
-            Family::Qwen2 => sizes.push([1, shape.qkv()]),
+            Family::Qwen2 => sizes.push([1, qkv]),
             Family::Qwen3 => sizes.extend([[1, head_dim]; 2]),
         }
         sizes.extend([[width, heads * head_dim], [1, width], [2 * ffn, width], [width, ffn]]);
     }
     sizes.push([1, width]);
-    sizes.extend((!shape.tied).then_some([vocab, width]));
+    sizes.extend((!tied).then_some([vocab, width]));
+    sizes.extend(weights.value_head.then_some([1, width]));
     sizes
 }
 
@@ -145,7 +211,7 @@ pub(super) fn rows(x: Tensor<2>, numbers: &[u32]) -> Tensor<2> {
     x.select(0, numbers)
 }
 
-pub(super) fn integers(values: &[u32], device: &Device) -> Tensor<1, Int> {
+fn integers(values: &[u32], device: &Device) -> Tensor<1, Int> {
     let values: Vec<i64> = values.iter().map(|&v| i64::from(v)).collect();
     let count = values.len();
     Tensor::from_data(TensorData::new(values, [count]), device)

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Shape, Tokenizer, Weights};
+use super::{Precision, Shape, Tokenizer, Weights};
 use crate::chat::Template;
 
 mod config;
@@ -87,15 +87,23 @@ impl ModelFolder {
     /// # Errors
     /// The file that could not be written.
     pub fn write(&self, path: &Path) -> Result<(), String> {
+        self.write_as(path, Precision::F32)
+    }
+
+    /// [`ModelFolder::write`] with weights as `precision` says.
+    ///
+    /// # Errors
+    /// The file that could not be written.
+    pub fn write_as(&self, path: &Path, precision: Precision) -> Result<(), String> {
         fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let put = |name: &str, bytes: &[u8]| {
             fs::write(path.join(name), bytes).map_err(|error| format!("{}: {error}", path.join(name).display()))
         };
         for (name, text) in &self.texts {
-            let text = if name == CONFIG { &config::in_f32(text) } else { text };
+            let text = if name == CONFIG { &config::stored_as(text, precision) } else { text };
             put(name, text.as_bytes())?;
         }
-        put(WEIGHTS, &self.weights.to_safetensors())
+        put(WEIGHTS, &self.weights.to_safetensors(precision))
     }
 
     /// Its tokenizer.

@@ -15,7 +15,7 @@ use std::path::Path;
 use serde_json::json;
 use starpo_kernels::linear::{Panels, product, weight_gradient};
 
-use super::tensors::{Tensors, to_safetensors};
+use super::tensors::{Precision, Tensors, to_safetensors};
 use super::weights::{Part, Weights};
 use crate::experiment::LoraConfig;
 use crate::rng::Stream;
@@ -119,7 +119,7 @@ impl Lora {
 
     /// The adapters as PEFT's file, which has no value head.
     pub(super) fn to_safetensors(&self) -> Vec<u8> {
-        to_safetensors(&self.parts[..2 * self.targets.len()], &[("", &self.values)], None)
+        to_safetensors(&self.parts[..2 * self.targets.len()], &[("", &self.values)], Precision::F32, None)
     }
 
     /// The values that [`Lora::to_safetensors`] wrote, and a value head's.

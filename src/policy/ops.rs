@@ -11,9 +11,13 @@ use burn::tensor::TensorData;
 use burn_flex::FlexTensor;
 
 mod fused;
+mod head;
+mod pull;
 mod selective_log_softmax;
 
 pub(super) use fused::{Packed, Packs, add_bias, attention, linear, rms_norm, swiglu};
+pub(super) use head::head;
+pub(super) use pull::pull;
 pub(super) use selective_log_softmax::selective_log_softmax;
 
 /// The values of a tensor, in row-major order.

@@ -1,5 +1,6 @@
-//! Generation with a cache of keys and values that lives as long as the episodes.
+//! Generation with a cache of keys and values that lives as long as the episodes, as far as it has room.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use burn::tensor::{Tensor, TensorData};
@@ -9,6 +10,7 @@ use starpo_kernels::selective_log_softmax;
 use super::decoder::{read, rows as select};
 use super::sampler::{inverse, sample};
 use super::transformer::Transformer;
+use super::weights::Shape;
 use super::{Completion, Request, Sampling, Session};
 
 /// Most rows that are decoded together, in one thread. No number depends on it.
@@ -20,6 +22,14 @@ struct Context {
     /// For each layer, for each kv head.
     pasts: Vec<Vec<Past>>,
     tokens: Vec<u32>,
+}
+
+impl Context {
+    /// One that has read nothing.
+    fn new(policy: &Transformer) -> Self {
+        let (layers, kv) = (policy.weights().shape().layers, policy.heads().kv);
+        Self { pasts: vec![vec![Past::default(); kv]; layers], tokens: Vec::new() }
+    }
 }
 
 /// The contexts of all episodes.
@@ -39,16 +49,49 @@ struct Row<'a> {
 
 impl<'a> Contexts<'a> {
     pub(super) fn new(policy: &'a Transformer, sampling: Sampling, episodes: usize) -> Self {
-        let (layers, kv) = (policy.weights().shape().layers, policy.heads().kv);
-        let context = |_| Context { pasts: vec![vec![Past::default(); kv]; layers], tokens: Vec::new() };
-        Self { policy, sampling, episodes: (0..episodes).map(context).collect() }
+        Self { policy, sampling, episodes: vec![Context::new(policy); episodes] }
     }
-}
 
-impl Session for Contexts<'_> {
-    /// # Panics
-    /// If two requests name one episode, or a prompt is empty.
-    fn generate(&mut self, requests: &[Request<'_>]) -> Vec<Completion> {
+    /// Tokens that the cache has room for.
+    fn room(&self) -> usize {
+        let Shape { layers, kv_heads, head_dim, .. } = *self.policy.weights().shape();
+        self.policy.memory.cache / (4 * 2 * layers * kv_heads * head_dim)
+    }
+
+    /// The requests from `start` on that have room together: one at least.
+    fn wave(&self, requests: &[Request<'_>], start: usize) -> Range<usize> {
+        let room = self.room();
+        let mut needed = 0;
+        let fits = requests[start..].iter().take_while(|request| {
+            needed += most(request);
+            needed <= room
+        });
+        start..start + fits.count().max(1)
+    }
+
+    /// Forgets contexts until those of `wave` have room. First go episodes that were not asked now: they seem to be
+    /// over; then those that will be asked last: answered ones in the next turn, and the others after the wave.
+    fn make_room(&mut self, requests: &[Request<'_>], wave: Range<usize>) {
+        let room = self.room();
+        let needed: usize = requests[wave.clone()].iter().map(most).sum();
+        let mut asked = vec![false; self.episodes.len()];
+        requests.iter().for_each(|request| asked[request.episode] = true);
+        let over = (0..asked.len()).filter(|episode| !asked[*episode]);
+        let (answered, ahead) = (&requests[..wave.start], &requests[wave.end..]);
+        let waiting = answered.iter().rev().chain(ahead.iter().rev()).map(|request| request.episode);
+        let others: Vec<usize> = over.chain(waiting).collect();
+        let mut kept: usize = others.iter().map(|episode| self.episodes[*episode].tokens.len()).sum();
+        for episode in others {
+            if needed.saturating_add(kept) <= room {
+                break;
+            }
+            kept -= self.episodes[episode].tokens.len();
+            self.episodes[episode] = Context::new(self.policy);
+        }
+    }
+
+    /// Completions of requests whose contexts have room.
+    fn answer(&mut self, requests: &[Request<'_>]) -> Vec<Completion> {
         let mut contexts: Vec<Option<&mut Context>> = self.episodes.iter_mut().map(Some).collect();
         let row = |request| row(request, contexts[request.episode].take().expect("one request an episode"));
         let mut rows: Vec<Row<'_>> = requests.iter().map(row).collect();
@@ -59,6 +102,25 @@ impl Session for Contexts<'_> {
         sharded(policy, &mut rows, |rows| decode(policy, sampling, rows));
         rows.into_iter().map(|row| row.completion).collect()
     }
+}
+
+impl Session for Contexts<'_> {
+    /// # Panics
+    /// If two requests name one episode, or a prompt is empty.
+    fn generate(&mut self, requests: &[Request<'_>]) -> Vec<Completion> {
+        let mut completions = Vec::with_capacity(requests.len());
+        while completions.len() < requests.len() {
+            let wave = self.wave(requests, completions.len());
+            self.make_room(requests, wave.clone());
+            completions.extend(self.answer(&requests[wave]));
+        }
+        completions
+    }
+}
+
+/// Most tokens that a request's context comes to hold.
+fn most(request: &Request<'_>) -> usize {
+    request.prompt.len() + request.limit
 }
 
 /// Takes the context back to where the prompt goes another way, its last token at the latest: that one's logits are
@@ -155,7 +217,7 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Family, Learner, Row, Shape, Weights, device};
+    use crate::policy::{Family, Learner, Row, Weights, device};
     use crate::rng::Stream;
 
     fn request(prompt: &[u32]) -> Request<'_> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use half::f16;
+use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use super::weights::Part;
@@ -10,18 +10,40 @@ use super::weights::Part;
 /// The name of the tensor that holds a number of steps.
 const STEPS: &str = "steps";
 
-/// Flat arrays as the bytes of a file, in f32; each array's names get its prefix. `steps` is stored as a tensor of that
-/// name.
-pub(super) fn to_safetensors(parts: &[Part], arrays: &[(&str, &[f32])], steps: Option<u64>) -> Vec<u8> {
-    let bytes: Vec<Vec<u8>> =
-        arrays.iter().map(|(_, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
+/// What a number is stored as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// As it is.
+    F32,
+    /// Its upper half, rounded to nearest, ties to even.
+    Bf16,
+}
+
+/// Flat arrays as the bytes of a file; each array's names get its prefix. `steps` is stored as a tensor of that name.
+pub(super) fn to_safetensors(
+    parts: &[Part],
+    arrays: &[(&str, &[f32])],
+    precision: Precision,
+    steps: Option<u64>,
+) -> Vec<u8> {
+    let (dtype, size) = match precision {
+        Precision::F32 => (Dtype::F32, 4),
+        Precision::Bf16 => (Dtype::BF16, 2),
+    };
+    let stored = |values: &[f32]| -> Vec<u8> {
+        match precision {
+            Precision::F32 => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Precision::Bf16 => values.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
+        }
+    };
+    let bytes: Vec<Vec<u8>> = arrays.iter().map(|(_, values)| stored(values)).collect();
     let steps = steps.map(u64::to_le_bytes);
     let view = |dtype, shape: Vec<usize>, bytes| TensorView::new(dtype, shape, bytes).expect("shape and bytes agree");
     let mut tensors = Vec::new();
     for ((prefix, _), bytes) in arrays.iter().zip(&bytes) {
         for part in parts {
-            let bytes = &bytes[4 * part.range.start..4 * part.range.end];
-            tensors.push((format!("{prefix}{}", part.name), view(Dtype::F32, part.shape.clone(), bytes)));
+            let bytes = &bytes[size * part.range.start..size * part.range.end];
+            tensors.push((format!("{prefix}{}", part.name), view(dtype, part.shape.clone(), bytes)));
         }
     }
     tensors.extend(steps.as_ref().map(|bytes| (STEPS.to_owned(), view(Dtype::U64, vec![1], bytes))));

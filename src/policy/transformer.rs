@@ -8,21 +8,21 @@
 //! Rows stand packed one behind the other, without padding, and what the rows of one pass begin with stands there once:
 //! of a group, the prompt.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use starpo_kernels::attention::{Heads, Rotary};
 
 use super::adamw::{AdamW, norm};
 use super::cross::column;
-use super::decoder::{Decoder, integers, read, rows as select};
+use super::decoder::{Decoder, read, rows as select, sizes};
+use super::gradient::Sum;
 use super::lora::{ADAPTER, Lora};
-use super::ops::{Packed, attention, selective_log_softmax};
+use super::ops::{Packed, attention};
 use super::sampler::inverse;
 use super::session::Contexts;
-use super::tensors::{Tensors, to_safetensors};
+use super::tensors::{Precision, Tensors, to_safetensors};
 use super::weights::{Part, Shape, Weights};
 use super::workers::Workers;
 use super::{Cotangent, Learner, Norms, Optimizer, Policy, Row, Sampling, Scores, Session};
@@ -31,20 +31,46 @@ use crate::experiment::LoraConfig;
 /// Rows that [`Learner::score`] passes forward at once.
 const SCORED_TOGETHER: usize = 8;
 
+/// Rows that begin alike as one pass reads them.
+pub(super) struct Pass {
+    /// What the rows share, then what each goes on with.
+    pub(super) tokens: Vec<u32>,
+    pub(super) packed: Packed,
+    /// Of each response token, the place of the token before it.
+    pub(super) at: Vec<u32>,
+    /// The response tokens.
+    pub(super) targets: Vec<u32>,
+}
+
 /// Files of a checkpoint: the decoder as other tools read it, the optimizer's state, and the value head apart.
 const MODEL: &str = "model.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
 const VALUE_HEAD: &str = "value-head.safetensors";
 
+/// Bounds on what is kept only to save time: no number depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes of logits and of layers' tapes, over all threads. What has no room is computed again in the backward pass.
+    pub activations: usize,
+    /// Bytes of the keys and values of a session's contexts. Those that have no room are read again; one always has.
+    pub cache: usize,
+}
+
+impl Memory {
+    /// No bounds.
+    pub const AMPLE: Self = Self { activations: usize::MAX, cache: usize::MAX };
+}
+
 /// A decoder, its optimizer's state, and the threads it runs on.
 pub struct Transformer {
     weights: Weights,
     /// Whether it scores tokens: a critic alone has no use for logits.
-    speaks: bool,
+    pub(super) speaks: bool,
     lora: Option<Lora>,
     optimizer: AdamW,
-    pending: Option<Vec<f32>>,
-    device: Device,
+    pub(super) pending: Option<Vec<f32>>,
+    pub(super) memory: Memory,
+    pub(super) device: Device,
     pub(super) decoder: Decoder,
     pub(super) workers: Workers,
     rotary: Mutex<Arc<Rotary>>,
@@ -59,6 +85,7 @@ impl Transformer {
             optimizer: AdamW::new(weights.values().len()),
             lora: None,
             pending: None,
+            memory: Memory::AMPLE,
             decoder: Decoder::new(&weights, &device, &workers),
             workers,
             rotary: Mutex::new(Arc::new(Rotary::new(shape.head_dim, shape.rope_theta, 1024))),
@@ -72,6 +99,12 @@ impl Transformer {
     #[must_use]
     pub fn critic(weights: Weights, device: Device, threads: usize) -> Self {
         Self { speaks: false, ..Self::new(weights.with_value_head(), device, threads) }
+    }
+
+    /// The same policy within so much memory.
+    #[must_use]
+    pub fn within(self, memory: Memory) -> Self {
+        Self { memory, ..self }
     }
 
     /// The same policy, of which only low-rank changes learn. `seed` moves their first values.
@@ -116,9 +149,8 @@ impl Transformer {
         rotary.clone()
     }
 
-    /// A line of numbers for every response token of `rows`: (logp, entropy, lse) where this speaks, then the value
-    /// where there is a value head. None if there are no tokens.
-    fn forward(&self, decoder: &Decoder, rows: &[Row<'_>], temperature: f64) -> Option<Tensor<2>> {
+    /// Rows as one pass reads them; None if they have no response tokens.
+    pub(super) fn pack(&self, rows: &[Row<'_>]) -> Option<Pass> {
         let trunk = shared(rows);
         let mut tokens = rows.first().map_or_else(Vec::new, |row| row.tokens[..trunk].to_vec());
         let (mut spans, mut at, mut targets) = (vec![], vec![], vec![]);
@@ -131,26 +163,30 @@ impl Transformer {
             tokens.extend_from_slice(&row.tokens[trunk..]);
             spans.push(start..tokens.len());
         }
-        if targets.is_empty() {
-            return None;
-        }
         let longest = rows.iter().map(|row| row.tokens.len()).max().unwrap_or(0);
         let packed = Packed { heads: self.heads(), rotary: self.rotary(longest), trunk, spans: spans.into() };
-        let hidden = decoder.hidden(&tokens, |_, qkv| attention(qkv, packed.clone()));
-        let states = select(hidden, &at);
-        let values = decoder.values(states.clone());
-        if !self.speaks {
-            return values;
-        }
-        let tokens = scores(decoder, states, &targets, temperature);
-        Some(match values {
-            Some(values) => Tensor::cat(vec![tokens, values], 1),
-            None => tokens,
-        })
+        (!targets.is_empty()).then_some(Pass { tokens, packed, at, targets })
     }
 
-    /// Lines from [`Transformer::forward`] as the scores of the rows that they belong to.
-    fn split(&self, out: Tensor<2>, rows: &[Row<'_>]) -> Vec<Scores> {
+    /// A line of numbers for every response token of a pass, from the last hidden states of all its tokens: (logp,
+    /// entropy, lse) where this speaks, then the value where there is a value head. `keep` says whether a tape keeps
+    /// the logits.
+    pub(super) fn lines(
+        &self,
+        decoder: &Decoder,
+        hidden: Tensor<2>,
+        pass: &Pass,
+        temperature: f64,
+        keep: bool,
+    ) -> Tensor<2> {
+        let states = select(hidden, &pass.at);
+        let values = decoder.values(states.clone());
+        let scores = self.speaks.then(|| decoder.scores(states, &pass.targets, inverse(temperature), keep));
+        Tensor::cat(scores.into_iter().chain(values).collect(), 1)
+    }
+
+    /// What [`Transformer::lines`] gave as the scores of the rows that they belong to.
+    pub(super) fn split(&self, out: Tensor<2>, rows: &[Row<'_>]) -> Vec<Scores> {
         let columns = out.dims()[1];
         let out = read(out);
         let mut lines = out.chunks_exact(columns);
@@ -167,39 +203,6 @@ impl Transformer {
         };
         rows.iter().map(row).collect()
     }
-
-    /// Scores and gradient of one shard, whose first row has number `first`.
-    fn shard(
-        &self,
-        rows: &[Row<'_>],
-        first: usize,
-        temperature: f64,
-        cotangent: &(dyn Fn(usize, &Scores) -> Cotangent + Sync),
-    ) -> (Vec<Scores>, Option<Vec<f32>>) {
-        let leaves = self.decoder.leaves();
-        let Some(out) = self.forward(&leaves, rows, temperature) else {
-            return (vec![Scores::default(); rows.len()], None);
-        };
-        let scores = self.split(out.clone().inner(), rows);
-        let mut derivatives = Vec::new();
-        for (i, (row, scores)) in rows.iter().zip(&scores).enumerate() {
-            let Cotangent { logprobs, entropies, values } = cotangent(first + i, scores);
-            let lengths = (logprobs.len(), entropies.len(), values.len());
-            let expected = (scores.logprobs.len(), scores.entropies.len(), scores.values.len());
-            assert!(lengths == expected, "derivatives of row {}: {lengths:?}, not {expected:?}", first + i);
-            for token in 0..row.responses.iter().map(Range::len).sum() {
-                if self.speaks {
-                    derivatives.extend([logprobs[token], entropies[token], 0.0]);
-                }
-                derivatives.extend(values.get(token));
-            }
-        }
-        let derivatives = TensorData::new(derivatives, out.dims());
-        let derivatives = Tensor::<2>::from_data(derivatives, &out.device());
-        // The sum's value depends on threads, but only its derivative is used.
-        let gradients = (out * derivatives).sum().backward();
-        (scores, Some(leaves.gradient(&gradients)))
-    }
 }
 
 /// How many tokens all rows begin with alike.
@@ -208,38 +211,6 @@ fn shared(rows: &[Row<'_>]) -> usize {
     rest.iter().fold(first.tokens.len(), |shared, row| {
         row.tokens.iter().zip(&first.tokens[..shared]).take_while(|(a, b)| a == b).count()
     })
-}
-
-/// (logp, entropy, lse) of each target from the hidden state before it, `[targets, 3]`.
-pub(super) fn scores(decoder: &Decoder, states: Tensor<2>, targets: &[u32], temperature: f64) -> Tensor<2> {
-    let mut logits = decoder.logits(states);
-    if inverse(temperature) != 1.0 {
-        logits = logits.mul_scalar(inverse(temperature));
-    }
-    let targets = integers(targets, &logits.device());
-    selective_log_softmax(logits, targets)
-}
-
-/// Adds vectors in the order of their numbers, whatever the order they come in.
-#[derive(Default)]
-struct InOrder {
-    next: usize,
-    waiting: BTreeMap<usize, Option<Vec<f32>>>,
-    sum: Option<Vec<f32>>,
-}
-
-impl InOrder {
-    fn add(&mut self, number: usize, vector: Option<Vec<f32>>) {
-        self.waiting.insert(number, vector);
-        while let Some(vector) = self.waiting.remove(&self.next) {
-            self.next += 1;
-            let Some(vector) = vector else { continue };
-            match &mut self.sum {
-                Some(sum) => sum.iter_mut().zip(&vector).for_each(|(s, v)| *s += v),
-                None => self.sum = Some(vector),
-            }
-        }
-    }
 }
 
 impl Policy for Transformer {
@@ -251,11 +222,12 @@ impl Policy for Transformer {
 impl Learner for Transformer {
     fn score(&self, rows: &[Row<'_>], temperature: f64) -> Vec<Scores> {
         let shards: Vec<&[Row<'_>]> = rows.chunks(SCORED_TOGETHER).collect();
-        let scored =
-            self.workers.map(shards.len(), |shard| match self.forward(&self.decoder, shards[shard], temperature) {
-                Some(out) => self.split(out, shards[shard]),
-                None => vec![Scores::default(); shards[shard].len()],
-            });
+        let scored = self.workers.map(shards.len(), |shard| {
+            let rows = shards[shard];
+            let Some(pass) = self.pack(rows) else { return vec![Scores::default(); rows.len()] };
+            let hidden = self.decoder.hidden(&pass.tokens, |_, qkv| attention(qkv, pass.packed.clone()));
+            self.split(self.lines(&self.decoder, hidden, &pass, temperature, false), rows)
+        });
         scored.into_iter().flatten().collect()
     }
 
@@ -271,14 +243,15 @@ impl Learner for Transformer {
         temperature: f64,
         cotangent: &(dyn Fn(usize, &Scores) -> Cotangent + Sync),
     ) -> Vec<Scores> {
-        let gradients = Mutex::new(InOrder { sum: self.pending.take(), ..InOrder::default() });
+        let begun = self.pending.is_some();
+        let mut pending = self.pending.take().unwrap_or_else(|| vec![0.0; self.weights.values.len()]);
+        let sum = Sum::new(&mut pending, begun, &sizes(&self.weights));
         let scored = self.workers.map(shards.len(), |number| {
             let span = shards[number].clone();
-            let (scores, gradient) = self.shard(&rows[span.clone()], span.start, temperature, cotangent);
-            gradients.lock().expect("no thread panicked").add(number, gradient);
-            scores
+            self.shard(&rows[span.clone()], span.start, temperature, cotangent, sum.share(number))
         });
-        self.pending = gradients.into_inner().expect("no thread panicked").sum;
+        drop(sum);
+        self.pending = Some(pending);
         let mut scores = vec![Scores::default(); rows.len()];
         for (span, shard) in shards.iter().zip(scored) {
             scores[span.clone()].clone_from_slice(&shard);
@@ -298,6 +271,9 @@ impl Learner for Transformer {
                 norms
             }
         };
+        // Neither is of use any more, and there is no room for two of each.
+        drop(gradient);
+        self.decoder.clear();
         self.decoder = Decoder::new(&self.weights, &self.device, &self.workers);
         Ok(norms)
     }
@@ -312,10 +288,11 @@ impl Learner for Transformer {
     fn save(&self) -> Vec<(String, Vec<u8>)> {
         let AdamW { first, second, steps } = &self.optimizer;
         let moments = [("first.", first.as_slice()), ("second.", second.as_slice())];
-        let optimizer = to_safetensors(&self.learnt(), &moments, Some(*steps));
+        let optimizer = to_safetensors(&self.learnt(), &moments, Precision::F32, Some(*steps));
         let adapter = self.lora.as_ref().map(Lora::to_safetensors);
-        let head = self.weights.head().map(|head| to_safetensors(&[head], &[("", self.weights.values())], None));
-        let files = [(MODEL, self.weights.to_safetensors()), (OPTIMIZER, optimizer)];
+        let values = [("", self.weights.values())];
+        let head = self.weights.head().map(|head| to_safetensors(&[head], &values, Precision::F32, None));
+        let files = [(MODEL, self.weights.to_safetensors(Precision::F32)), (OPTIMIZER, optimizer)];
         let files = files.into_iter().chain(head.map(|head| (VALUE_HEAD, head)));
         let files = files.chain(adapter.map(|adapter| (ADAPTER, adapter)));
         files.map(|(name, bytes)| (name.to_owned(), bytes)).collect()

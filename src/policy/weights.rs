@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::tensors::{Tensors, to_safetensors};
+use super::tensors::{Precision, Tensors, to_safetensors};
 use crate::rng::Stream;
 
 /// What tells the known decoders apart. All normalise by root mean square, turn by position, and gate by SwiGLU.
@@ -188,10 +188,10 @@ impl Weights {
         &mut self.values
     }
 
-    /// The bytes of a `model.safetensors`, in f32; a value head is not in it.
+    /// The bytes of a `model.safetensors`; a value head is not in it.
     #[must_use]
-    pub fn to_safetensors(&self) -> Vec<u8> {
-        to_safetensors(&self.shape.parts(), &[("", &self.values)], None)
+    pub fn to_safetensors(&self, precision: Precision) -> Vec<u8> {
+        to_safetensors(&self.shape.parts(), &[("", &self.values)], precision, None)
     }
 
     /// Reads the bytes of a `model.safetensors` with exactly the tensors of `shape`.

@@ -87,6 +87,8 @@ fn attempt(disk: &Disk, every: usize, kept: &mut Option<usize>) -> Result<String
     let execution = ExecutionConfig {
         device: "cpu".into(),
         threads: None,
+        activation_mib: 0,
+        cache_mib: None,
         checkpoint_every: every,
         checkpoints: 2,
         log: "info".into(),

@@ -17,6 +17,7 @@ mod mixture;
 mod models;
 mod objective;
 mod play;
+mod players;
 mod policy;
 mod presets;
 mod prolong;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use safetensors::SafeTensors;
-use starpo::policy::{self, Family, ModelFolder, Shape, Transformer, Weights};
+use starpo::policy::{self, Family, ModelFolder, Precision, Shape, Transformer, Weights};
 
 use crate::golden;
 
@@ -63,6 +63,20 @@ fn a_folder_is_read_back_as_written() {
         let config = fs::read_to_string(out.path().join(name).join("config.json")).unwrap();
         assert!(config.contains("\"dtype\": \"float32\"") && config.contains("\"max_position_embeddings\": 4096"));
     }
+    // Rounded once: what is between two neighbours goes to the nearer one, and to the even one from the middle.
+    let folder = model("llama");
+    let mut model = ModelFolder::read(folder.path()).unwrap();
+    let values = [(1.0 + 0.0078125 / 2.0, 1.0), (1.0 + 0.0234375 / 2.0, 1.015625), (-0.1234567, -0.12353515625)];
+    values.iter().zip(model.weights.values_mut()).for_each(|((value, _), weight)| *weight = *value);
+    model.write_as(&out.path().join("half"), Precision::Bf16).unwrap();
+    let half = ModelFolder::read(&out.path().join("half")).unwrap();
+    assert_eq!(half.weights.values()[..3], values.map(|(_, rounded)| rounded));
+    let size = |name: &str| fs::metadata(out.path().join(name).join("model.safetensors")).unwrap().len();
+    assert!(size("half") < 6 * size("llama") / 10);
+    let config = fs::read_to_string(out.path().join("half/config.json")).unwrap();
+    assert!(config.contains("\"dtype\": \"bfloat16\""));
+    half.write_as(&out.path().join("again"), Precision::Bf16).unwrap();
+    assert_eq!(ModelFolder::read(&out.path().join("again")), Ok(half));
     for (family, tied) in [(Family::Llama, true), (Family::Qwen2, false), (Family::Qwen3, true)] {
         let (rope_theta, norm_eps) = (1e4, 1e-6);
         let shape = Shape {

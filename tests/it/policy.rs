@@ -1,10 +1,10 @@
-//! The policies: generation against scoring, gradients, determinism, checkpoints.
+//! The policy that learns: generation against scoring, gradients, determinism, checkpoints.
 #![expect(clippy::single_range_in_vec_init, reason = "shards and responses are lists of spans, often of one")]
 
 use starpo::experiment::{LoraConfig, Projection};
 use starpo::policy::{
-    self, Completion, Cotangent, Expert, Family, Learner, Optimizer, Policy, Request, Row, Sampling, Scores, Scripted,
-    Shape, Transformer, Uniform, Voice, Weights,
+    self, Completion, Cotangent, Family, Learner, Memory, Optimizer, Policy, Request, Row, Sampling, Scores, Shape,
+    Transformer, Weights,
 };
 use starpo::rng::Stream;
 
@@ -47,9 +47,19 @@ fn small() -> Shape {
     }
 }
 
+/// Two layers of small-256, the shape that benches measure.
+fn small_256() -> Shape {
+    Shape { vocab: 2048, width: 256, layers: 2, head_dim: 64, ffn: 768, ..small() }
+}
+
 /// Two layers of SmolLM2-135M, whose heads no power of two divides.
 fn smollm2() -> Shape {
     Shape { width: 576, layers: 2, heads: 9, kv_heads: 3, head_dim: 64, ffn: 1536, rope_theta: 1e5, ..small() }
+}
+
+/// The sizes that blocks, panels and heads meet in earnest.
+fn real() -> [Shape; 2] {
+    [small_256(), smollm2()]
 }
 
 /// The same sizes in every family, some with a head of their own and heads that are not width / heads wide.
@@ -125,8 +135,8 @@ fn rows(played: &[Played]) -> Vec<Row<'_>> {
 /// To the bit: the cache, the batch and the turns leave no trace.
 #[test]
 fn what_sampling_records_is_what_scoring_computes() {
-    let shapes = families(small()).into_iter().chain([smollm2()]);
-    for (shape, temperature) in shapes.zip([1.0, 0.7, 0.0, 1.3]) {
+    let shapes = families(small()).into_iter().chain(real());
+    for (shape, temperature) in shapes.zip([1.0, 0.7, 0.0, 1.3, 1.0]) {
         let policy = transformer(shape, 2);
         let played = play(&policy, &sampling(temperature), &(0..40).collect::<Vec<_>>(), 12);
         for (played, scores) in played.iter().zip(policy.score(&rows(&played), temperature)) {
@@ -163,11 +173,45 @@ fn a_completion_depends_on_its_episode_alone() {
     for (&episode, played) in some.iter().zip(&alone) {
         assert_eq!(played, &one[episode]);
     }
-    let policy = transformer(smollm2(), 1);
-    let all = play(&policy, &sampling(1.0), &(0..16).collect::<Vec<_>>(), 8);
-    for batch in [1, 2, 7] {
-        assert_eq!(all[..batch], play(&policy, &sampling(1.0), &(0..batch).collect::<Vec<_>>(), 8));
+    for shape in real() {
+        let [one, two] = [1, 2].map(|threads| transformer(shape.clone(), threads));
+        let all = play(&one, &sampling(1.0), &(0..16).collect::<Vec<_>>(), 8);
+        for (batch, policy) in [(1, &one), (2, &two), (7, &one), (16, &two)] {
+            assert_eq!(all[..batch], play(policy, &sampling(1.0), &(0..batch).collect::<Vec<_>>(), 8));
+        }
     }
+}
+
+/// What has no room in the cache is read again, and no completion shows it: with room for one context, for some, and
+/// where only the last ones have none.
+#[test]
+fn a_cache_of_any_size_gives_the_same_completions() {
+    let all: Vec<usize> = (0..40).collect();
+    let ample = play(&transformer(small(), 2), &sampling(1.0), &all, 12);
+    let tokens: usize = ample.iter().map(|played| played.tokens.len()).sum();
+    let token = 4 * 2 * small().layers * small().kv_heads * small().head_dim;
+    for room in [0, 100, tokens / 3, tokens - 20] {
+        let policy = transformer(small(), 2).within(Memory { cache: room * token, ..Memory::AMPLE });
+        assert_eq!(ample, play(&policy, &sampling(1.0), &all, 12), "{room} of {tokens} tokens");
+    }
+}
+
+/// What runs where there is neither AVX2 nor FMA, and on whatever number of cores, is the same to the bit.
+#[test]
+fn a_machine_without_avx2_gives_the_same_bits() {
+    let learn = |threads: usize| {
+        let shape = Shape { family: Family::Qwen3, vocab: 20, ..small() };
+        let mut policy = transformer(shape, threads);
+        let played = play(&policy, &sampling(1.0), &[0, 1, 2, 3], 6);
+        policy.gradient(&rows(&played), &[0..2, 2..4], 0.9, &cotangent);
+        let norm = policy.step(&ADAM).expect("a finite gradient").gradient;
+        (played, norm, policy.save(), policy.score(&rows(&play(&policy, &sampling(1.0), &[5], 6)), 1.0))
+    };
+    let here = learn(1);
+    starpo_kernels::set_portable(true);
+    let there = [1, 2, 5].map(learn);
+    starpo_kernels::set_portable(false);
+    assert!(there.iter().all(|there| *there == here));
 }
 
 fn cotangent(row: usize, scores: &Scores) -> Cotangent {
@@ -245,21 +289,30 @@ fn differences(mut policy: Transformer) {
     }
 }
 
+/// Nor does the memory that there is change anything.
 #[test]
 fn learning_is_the_same_on_any_number_of_threads_and_however_calls_are_split() {
-    let played = play(&transformer(small(), 1), &sampling(1.0), &(0..12).collect::<Vec<_>>(), 10);
-    let rows = rows(&played);
-    let shards = [0..4, 4..5, 5..9, 9..12];
-    let [mut one, mut two, mut split] = [1, 2, 2].map(|threads| transformer(small(), threads));
-    let a = one.gradient(&rows, &shards, 0.9, &cotangent);
-    let b = two.gradient(&rows, &shards, 0.9, &cotangent);
-    split.gradient(&rows, &shards[..2], 0.9, &cotangent);
-    split.gradient(&rows, &shards[2..], 0.9, &cotangent);
-    assert_eq!(a, b);
-    assert_eq!(a, one.score(&rows, 0.9));
-    let norms = [&mut one, &mut two, &mut split].map(|policy| policy.step(&ADAM).expect("finite").gradient);
-    assert!(norms[0] > 0.0 && norms.iter().all(|n| *n == norms[0]));
-    assert!(one.save() == two.save() && one.save() == split.save());
+    for shape in [small()].into_iter().chain(real()) {
+        let limit = if shape == small() { 10 } else { 4 };
+        let played = play(&transformer(shape.clone(), 1), &sampling(1.0), &(0..8).collect::<Vec<_>>(), limit);
+        let rows = rows(&played);
+        let shards = [0..3, 3..4, 4..6, 6..8];
+        let [mut one, mut two, mut split, frugal] = [1, 2, 2, 3].map(|threads| transformer(shape.clone(), threads));
+        let mut frugal = frugal.within(Memory { activations: 0, ..Memory::AMPLE });
+        let a = one.gradient(&rows, &shards, 0.9, &cotangent);
+        assert_eq!(a, one.score(&rows, 0.9));
+        assert!(a == two.gradient(&rows, &shards, 0.9, &cotangent));
+        assert!(a == frugal.gradient(&rows, &shards, 0.9, &cotangent));
+        for part in [&shards[..1], &shards[1..3], &shards[3..]] {
+            split.gradient(&rows, part, 0.9, &cotangent);
+        }
+        let norm = one.step(&ADAM).expect("finite").gradient;
+        let saved = one.save();
+        assert!(norm > 0.0);
+        for mut other in [two, split, frugal] {
+            assert!(other.step(&ADAM).expect("finite").gradient == norm && other.save() == saved);
+        }
+    }
 }
 
 /// Members of a group: one prompt, which one of them ends with; each goes its own way after it, some together.
@@ -276,19 +329,20 @@ fn a_shared_prompt_is_learnt_from_as_if_it_stood_in_every_row() {
     let rows: Vec<_> =
         group.iter().map(|(tokens, response)| Row { tokens, responses: std::slice::from_ref(response) }).collect();
     let alone: Vec<_> = (0..rows.len()).map(|row| row..row + 1).collect();
-    let [mut shared, mut written] = [1, 1].map(|_| transformer(small(), 2));
-    let scores: Vec<Scores> = rows.iter().flat_map(|row| written.score(&[*row], 0.8)).collect();
-    assert_eq!(shared.score(&rows, 0.8), scores);
-    let (a, b) = (gradient(&mut shared, &rows, &[0..5]), gradient(&mut written, &rows, &alone));
-    let scale = b.iter().fold(0.0f32, |m, g| m.max(g.abs()));
-    let worst = a.iter().zip(&b).fold(0.0f32, |m, (a, b)| m.max((a - b).abs()));
-    assert!(worst < 1e-5 * scale, "{worst} of {scale}");
+    for shape in [small()].into_iter().chain(real()) {
+        let [mut shared, mut written] = [1, 1].map(|_| transformer(shape.clone(), 2));
+        let scores: Vec<Scores> = rows.iter().flat_map(|row| written.score(&[*row], 0.8)).collect();
+        assert_eq!(shared.score(&rows, 0.8), scores);
+        let (a, b) = (gradient(&mut shared, &rows, &[0..5]), gradient(&mut written, &rows, &alone));
+        let scale = b.iter().fold(0.0f32, |m, g| m.max(g.abs()));
+        let worst = a.iter().zip(&b).fold(0.0f32, |m, (a, b)| m.max((a - b).abs()));
+        assert!(worst < 1e-5 * scale, "{worst} of {scale}");
+    }
 }
 
 /// Episodes that begin alike read their prompt once, and no completion shows it.
 #[test]
 fn a_shared_prompt_is_sampled_after_as_if_each_had_read_it() {
-    let policy = transformer(small(), 2);
     let group = group();
     let request = |episode: usize, prompt: usize| Request {
         episode,
@@ -300,9 +354,12 @@ fn a_shared_prompt_is_sampled_after_as_if_each_had_read_it() {
     };
     let prompts = [0, 1, 3, 0, 3, 0, 1];
     let requests: Vec<_> = prompts.iter().enumerate().map(|(episode, &prompt)| request(episode, prompt)).collect();
-    let together = policy.open(&sampling(1.0), 7).generate(&requests);
-    for (request, completion) in requests.iter().zip(together) {
-        assert_eq!(policy.open(&sampling(1.0), 7).generate(std::slice::from_ref(request)), [completion]);
+    for shape in [small()].into_iter().chain(real()) {
+        let policy = transformer(shape, 2);
+        let together = policy.open(&sampling(1.0), 7).generate(&requests);
+        for (request, completion) in requests.iter().zip(together) {
+            assert_eq!(policy.open(&sampling(1.0), 7).generate(std::slice::from_ref(request)), [completion]);
+        }
     }
 }
 
@@ -490,55 +547,4 @@ fn a_device_that_is_not_there_is_one_clear_error() {
     let error = policy::device("tpu").expect_err("no such device");
     assert_eq!(error, "device `tpu` is none of `cpu`, `wgpu`, `cuda:0`, `cuda:1`, …");
     assert!(policy::device("cuda:7").expect_err("no such device").starts_with("device `cuda:7`: "));
-}
-
-/// One request of an episode.
-fn ask<'a>(episode: usize, draw: u64, legal: &'a [String], advice: Option<&'a str>) -> Request<'a> {
-    Request { episode, prompt: &[2], draws: Stream::new("ask", 1, &[draw]), limit: 30, legal, advice }
-}
-
-fn voice() -> Voice<'static> {
-    Voice::new(|text| text.bytes().map(u32::from).collect(), 1)
-}
-
-/// What a completion says, without its stop token.
-fn said(completion: &Completion) -> String {
-    let (last, text) = completion.tokens.split_last().expect("a stop token");
-    assert_eq!(*last, 1);
-    assert!(completion.logprobs.len() == completion.tokens.len() && completion.logprobs.iter().all(|p| *p == 0.0));
-    text.iter().map(|&b| char::from(b as u8)).collect()
-}
-
-#[test]
-fn the_uniform_player_takes_every_legal_action_as_often() {
-    let policy = Uniform::new(voice(), |_, actions| actions.join(","));
-    let legal = ["Up", "Down", "Left"].map(str::to_owned);
-    let mut session = policy.open(&sampling(1.0), 900);
-    let requests: Vec<_> = (0..900).map(|i| ask(i, i as u64, &legal, None)).collect();
-    let completions = session.generate(&requests);
-    for action in &legal {
-        let count = completions.iter().filter(|c| said(c) == *action).count();
-        assert!((250..350).contains(&count), "{action}: {count}");
-    }
-    assert_eq!(completions, policy.open(&sampling(1.0), 900).generate(&requests));
-    assert_eq!(said(&session.generate(&[ask(0, 0, &[], None)])[0]), "");
-}
-
-#[test]
-fn the_script_is_read_by_episode_and_turn() {
-    let policy = Scripted::new(voice(), |episode, turn| format!("{episode}/{turn}"));
-    let mut session = policy.open(&sampling(1.0), 3);
-    session.generate(&[ask(2, 0, &[], None)]);
-    let completions = session.generate(&[ask(0, 0, &[], None), ask(2, 0, &[], None)]);
-    assert_eq!(completions.iter().map(said).collect::<Vec<_>>(), ["0/0", "2/1"]);
-    let short = session.generate(&[Request { limit: 2, ..ask(0, 0, &[], None) }]);
-    assert_eq!(short[0].tokens, [u32::from(b'0'), u32::from(b'/')]);
-}
-
-#[test]
-fn the_expert_says_what_it_is_told() {
-    let policy = Expert::new(voice());
-    assert!(policy.wants_advice());
-    let completions = policy.open(&sampling(1.0), 2).generate(&[ask(0, 0, &[], Some("go")), ask(1, 0, &[], None)]);
-    assert_eq!(completions.iter().map(said).collect::<Vec<_>>(), ["go", ""]);
 }

@@ -167,6 +167,29 @@ fn libraries_stay_in_their_folders() {
     report(&complaints);
 }
 
+/// What the system's libm computes, or the compiler in its stead, may differ from one machine to the next: `libm::exp`
+/// and the like are the same everywhere. Pages are for people, and a GPU promises nothing.
+#[test]
+fn numbers_do_not_depend_on_the_system() {
+    let functions = [
+        "exp", "exp2", "exp_m1", "ln", "ln_1p", "log2", "log10", "powf", "powi", "sin", "cos", "sin_cos", "tan",
+        "tanh", "sinh", "cosh", "asin", "acos", "atan", "atan2", "cbrt", "hypot",
+    ];
+    let mut complaints = Vec::new();
+    for (file, text) in
+        sources().into_iter().filter(|(file, _)| file.starts_with("src/") || file.starts_with("kernels/"))
+    {
+        let ends = ["#[cfg(test)]\nmod tests", "pub mod cube {"].map(|end| text.find(end).unwrap_or(text.len()));
+        let rest = &text[..ends[0].min(ends[1])];
+        for (number, line) in rest.lines().enumerate().filter(|_| !file.starts_with("src/report/")) {
+            for name in functions.iter().filter(|name| line.contains(&format!(".{name}("))) {
+                complaints.push(format!("{file}:{}: {name} of the system; take it from `libm`", number + 1));
+            }
+        }
+    }
+    report(&complaints);
+}
+
 #[test]
 fn files_and_functions_are_short() {
     let mut complaints = Vec::new();

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::policy::{Family, Shape};
+use crate::policy::{Family, Precision, Shape};
 
 const FAMILIES: [(&str, Family, &str); 3] = [
     ("llama", Family::Llama, "LlamaForCausalLM"),
@@ -183,12 +183,16 @@ pub(super) fn write(shape: &Shape) -> Value {
     })
 }
 
-/// The same config for weights in f32.
-pub(super) fn in_f32(text: &str) -> String {
+/// The same config for weights that are stored so.
+pub(super) fn stored_as(text: &str, precision: Precision) -> String {
+    let name = match precision {
+        Precision::F32 => "float32",
+        Precision::Bf16 => "bfloat16",
+    };
     let mut config: Value = serde_json::from_str(text).expect("it was read");
-    for name in ["torch_dtype", "dtype"] {
-        if let Some(kind) = config.get_mut(name) {
-            *kind = json!("float32");
+    for field in ["torch_dtype", "dtype"] {
+        if let Some(kind) = config.get_mut(field) {
+            *kind = json!(name);
         }
     }
     serde_json::to_string_pretty(&config).expect("it was read") + "\n"

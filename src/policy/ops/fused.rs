@@ -37,15 +37,31 @@ impl Packs {
     pub(in crate::policy) fn new(weight: &[f32], [output, input]: [usize; 2]) -> Self {
         Self { forward: Panels::of_transpose(weight, input, output), backward: OnceLock::new() }
     }
+
+    /// For products with Wᵀ.
+    pub(super) fn forward(&self) -> &Panels {
+        &self.forward
+    }
+
+    /// For products with W, made when first asked for.
+    pub(super) fn backward(&self) -> &Panels {
+        self.backward.get_or_init(|| self.forward.transposed())
+    }
+
+    /// Some rows of the matrix.
+    pub(in crate::policy) fn rows(&self, numbers: &[u32]) -> Vec<f32> {
+        self.forward.gather(numbers)
+    }
 }
 
 /// Forward and backward of the operations on one backend.
 #[backend_extension(Autodiff, Flex, Cube: cfg(any(feature = "wgpu", feature = "cuda")))]
 pub(super) trait Fused: Backend {
-    /// x·Wᵀ, by the backend's own product where there are no packs.
+    /// x·Wᵀ, by the backend's own product where there are no packs; where there are, `weight` only stands for it in the
+    /// graph.
     fn weigh(x: FloatTensor<Self>, weight: FloatTensor<Self>, packs: Option<Arc<Packs>>) -> FloatTensor<Self> {
         let Some(packs) = packs else { return Self::float_matmul(x, Self::float_transpose(weight)) };
-        let ([rows, _], [output, _], device) = (matrix(&x), matrix(&weight), x.device());
+        let ([rows, _], [_, output], device) = (matrix(&x), packs.forward.size(), x.device());
         let y = linear_kernel::product(&Values::of::<Self>(x), &packs.forward);
         tensor::<Self, 2>(y, [rows, output], &device)
     }
@@ -61,8 +77,8 @@ pub(super) trait Fused: Backend {
             return (dx, Self::float_matmul(Self::float_transpose(grad), x));
         };
         let ([rows, input], [_, output], device) = (matrix(&x), matrix(&grad), x.device());
-        let (x, weight, grad) = (Values::of::<Self>(x), Values::of::<Self>(weight), Values::of::<Self>(grad));
-        let dx = linear_kernel::product(&grad, packs.backward.get_or_init(|| Panels::of(&weight, output, input)));
+        let (x, grad) = (Values::of::<Self>(x), Values::of::<Self>(grad));
+        let dx = linear_kernel::product(&grad, packs.backward());
         let dweight = linear_kernel::weight_gradient(&x, input, &grad, output);
         (tensor::<Self, 2>(dx, [rows, input], &device), tensor::<Self, 2>(dweight, [output, input], &device))
     }
@@ -130,7 +146,11 @@ impl Fused for Flex {}
 impl Fused for burn_cubecl::CubeBackend {}
 
 /// Hands the derivatives to those of the parents that ask for one.
-fn register<B: Backend>(grads: &mut Gradients, parents: [Option<NodeId>; 2], derivatives: [FloatTensor<B>; 2]) {
+pub(super) fn register<B: Backend>(
+    grads: &mut Gradients,
+    parents: [Option<NodeId>; 2],
+    derivatives: [FloatTensor<B>; 2],
+) {
     for (parent, derivative) in parents.into_iter().zip(derivatives) {
         if let Some(node) = parent {
             grads.register::<B>(node, derivative);
@@ -257,7 +277,7 @@ impl<B: Fused, C: CheckpointStrategy> Fused for Autodiff<B, C> {
     }
 }
 
-/// x·Wᵀ for `x: [rows, in]`, `weight: [out, in]`, with the packs of that weight on the CPU.
+/// x·Wᵀ for `x: [rows, in]`, `weight: [out, in]`; on the CPU with the packs of that weight, for which `weight` stands.
 pub(in crate::policy) fn linear(x: Tensor<2>, weight: Tensor<2>, packs: Option<Arc<Packs>>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::weigh(x.into_dispatch(), weight.into_dispatch(), packs))
 }
