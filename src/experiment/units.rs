@@ -16,6 +16,7 @@ const UNITS: &[(&str, &[&str])] = &[
     ("groups", &["rollout.groups", "filter.value=top-k-abs"]),
     ("heads", &["model.heads", "model.kv-heads"]),
     ("layers", &["model.layers"]),
+    ("MiB", &["execution.activation-mib", "execution.cache-mib"]),
     ("moves", &["task.search-depth"]),
     ("nats", &["collapse.regime.mi-floor"]),
     ("nats a token", &["collapse.regime.entropy-floor", "reward.kl.target"]),
