@@ -224,10 +224,11 @@ impl WithSimd for Chains {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> usize {
         const CHAINS: usize = 12;
-        let [mut sums, factor, term] = [0.0, 0.5, 1.0].map(|x| [simd.splat_f32s(black_box(x)); CHAINS]);
+        let [start, factor, term] = [0.0, 0.5, 1.0].map(|x| simd.splat_f32s(black_box(x)));
+        let mut sums = [start; CHAINS];
         for _ in 0..self.rounds {
-            for i in 0..CHAINS {
-                sums[i] = simd.mul_add_f32s(sums[i], factor[0], term[0]);
+            for sum in &mut sums {
+                *sum = simd.mul_add_f32s(*sum, factor, term);
             }
         }
         black_box(sums);

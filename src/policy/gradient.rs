@@ -122,6 +122,7 @@ impl Piece {
 }
 
 /// What is kept of a layer until backward comes to it.
+#[expect(clippy::large_enum_variant, reason = "there are as many as layers")]
 enum Kept {
     Input(Tensor<2>),
     Piece(Piece),

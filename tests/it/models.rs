@@ -66,7 +66,7 @@ fn a_folder_is_read_back_as_written() {
     // Rounded once: what is between two neighbours goes to the nearer one, and to the even one from the middle.
     let folder = model("llama");
     let mut model = ModelFolder::read(folder.path()).unwrap();
-    let values = [(1.0 + 0.0078125 / 2.0, 1.0), (1.0 + 0.0234375 / 2.0, 1.015625), (-0.1234567, -0.12353515625)];
+    let values = [(1.0 + 0.0078125 / 2.0, 1.0), (1.0 + 0.0234375 / 2.0, 1.015625), (-0.123_456_7, -0.123_535_156)];
     values.iter().zip(model.weights.values_mut()).for_each(|((value, _), weight)| *weight = *value);
     model.write_as(&out.path().join("half"), Precision::Bf16).unwrap();
     let half = ModelFolder::read(&out.path().join("half")).unwrap();
