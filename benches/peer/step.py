@@ -25,7 +25,7 @@ steps = int(sys.argv[3]) if len(sys.argv) > 3 else 5
 EXPERIMENT = """
 experiment "bench" {
     extends "base"
-    use "model/pretrained"
+    use "model/instruct"
     model "pretrained" { path (dir)"%s" }
     task "sokoban"
     rollout { groups 4; group-size 8; max-turns 3; max-response-tokens 48 }
