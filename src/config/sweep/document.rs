@@ -188,12 +188,16 @@ impl Documents<'_> {
             return None;
         }
         let mut exclude = Exclude { case: None, axes: Vec::new() };
+        let mut seen: Vec<(&str, Place)> = Vec::new();
         for node in nodes {
-            match node.name().value() {
-                "case" => {
-                    let place = Place::of(source, node.name().span());
-                    exclude.case = self.one_name(source, node).map(|name| (name, place));
-                }
+            let (word, place) = (node.name().value(), Place::of(source, node.name().span()));
+            if let Some((_, first)) = seen.iter().find(|(known, _)| *known == word) {
+                self.errors.push(error::duplicate(&place, first, word));
+                continue;
+            }
+            seen.push((word, place.clone()));
+            match word {
+                "case" => exclude.case = self.one_name(source, node).map(|name| (name, place)),
                 _ => exclude.axes.extend(self.axis(source, node)),
             }
         }

@@ -140,6 +140,7 @@ noise \"a\" shift=1";
     shows("sweep-no-value", &format!("{HEAD}{cases}\nexclude {{ seed 2 \"4..=6\" }}"), &[]);
     shows("sweep-metric", &format!("{HEAD}report \"eval.success\" \"evla.success\""), &[]);
     shows("sweep-command", "experiment \"test\"", &["seed=1,2", "@mine.kdl", "stop+=rule"]);
+    shows("sweep-exclude-twice", &format!("{HEAD}{cases}\nexclude {{ case \"a\"; seed 1; case \"b\"; seed 2 }}"), &[]);
     shows("sweep-excluded", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ seed 1 2 }}"), &[]);
 }
 
