@@ -151,9 +151,9 @@ fn tabulate(attempt: &Attempt, logging: &LoggingConfig, last: Last) -> Result<La
 /// # Errors
 /// The system's; what is wrong with the records.
 pub fn catch_up(disk: &Disk, run: &Path, logging: &LoggingConfig) -> Result<(), RunError> {
-    let events = run.join(sinks::tensorboard::FOLDER);
-    if logging.tensorboard && disk.names(&events)?.is_empty() {
-        sinks::tensorboard::write(disk, &events, 1, &reader::metrics(disk, run)?)?;
+    if logging.tensorboard {
+        let (events, attempt) = (run.join(sinks::tensorboard::FOLDER), reader::status(disk, run)?.attempt);
+        sinks::tensorboard::complete(disk, &events, attempt, &reader::metrics(disk, run)?)?;
     }
     if logging.parquet && sinks::parquet::check().is_ok() {
         let there = sinks::parquet::FILES.iter().map(|name| disk.exists(&run.join(name)));

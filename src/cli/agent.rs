@@ -185,6 +185,11 @@ pub(super) fn checkpoint_file(disk: &Disk, run: &Path, name: &str) -> Result<Vec
             help: Some(format!("starpo exec {} {does}", summary.name)),
         });
     }
+    if !disk.exists(&run.join("checkpoints"))? {
+        let message = format!("the weights of {} are not here: an archive is without them", summary.name);
+        let help = "the command in its README, with --fresh, makes the run again, weights too";
+        return Err(CliError::usage(&message, help));
+    }
     let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;
     // Another checkpoint than the one asked for would be other numbers under the same name.
     if let Some(warning) = found.warnings.into_iter().next() {

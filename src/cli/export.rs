@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::agent::locked;
-use super::{CliError, Common, output, say};
+use super::{CliError, Common, output};
 use crate::experiment::{self, Resolved};
 use crate::record::archive::archive;
-use crate::record::{Disk, RunDir, RunError, reader};
+use crate::record::{Disk, RunDir, RunError, State, digest, reader};
 
 /// A run, and where its archive goes.
 #[derive(Clone, Debug, Args)]
@@ -26,13 +26,15 @@ impl Export {
         let disk = Disk::default();
         let run = RunDir::open(&disk, &reader::find(&disk, &common.runs_dir, &self.run)?);
         let digest = finished(&disk, &run)?;
+        intact(&disk, &run, &digest)?;
         let path = self.output.unwrap_or_else(|| format!("{}.tar.zst", run.name()).into());
         let bytes = archive(&disk, &run, &readme(&run, &digest, common))?;
         output::write(&disk, &path, "--output", &bytes)?;
-        match common.json {
-            true => say(&json!({ "file": path, "bytes": bytes.len(), "digest": digest }).to_string()),
-            false => say(&path.display().to_string()),
-        }
+        let told = match common.json {
+            true => json!({ "file": path, "bytes": bytes.len(), "digest": digest }).to_string(),
+            false => path.display().to_string(),
+        };
+        output::say(&path, &told);
         Ok(())
     }
 }
@@ -42,10 +44,26 @@ pub(super) fn finished(disk: &Disk, run: &RunDir) -> Result<String, CliError> {
     if let Some(what) = reader::lost(disk, run.path())? {
         return Err(RunError::Corrupt { path: run.path().to_owned(), what }.into());
     }
-    reader::digest(disk, run.path())?.ok_or_else(|| CliError::Usage {
-        message: format!("{} is not finished: it has no result", run.name()),
-        help: Some(format!("starpo exec {} goes on with it", run.name())),
-    })
+    match reader::digest(disk, run.path())? {
+        Some(digest) => Ok(digest),
+        None if run.status()?.state == State::Done => {
+            let what = "the run is done, and its result is not there or does not read".to_owned();
+            Err(RunError::Corrupt { path: run.path().join("result.kdl"), what }.into())
+        }
+        None => Err(CliError::Usage {
+            message: format!("{} is not finished: it has no result", run.name()),
+            help: Some(format!("starpo exec {} goes on with it", run.name())),
+        }),
+    }
+}
+
+/// That a run's files are those of its digest, as far as they are here: an unpacked archive is without weights.
+fn intact(disk: &Disk, run: &RunDir, digest: &str) -> Result<(), CliError> {
+    if !disk.exists(&run.path().join("checkpoints"))? || digest::digest(disk, run.path())? == digest {
+        return Ok(());
+    }
+    let what = format!("its files are not those of its digest, {digest}; starpo verify {} says which", run.name());
+    Err(RunError::Corrupt { path: run.path().to_owned(), what }.into())
 }
 
 /// What the archive is, and how it is made again.

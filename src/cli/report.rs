@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::{CliError, Common, output, say};
+use super::{CliError, Common, output};
 use crate::record::{Disk, RunDir, RunError, reader};
 use crate::report;
 use crate::sweep::{Record, SweepResult};
@@ -45,13 +45,13 @@ impl Report {
             }
             Err(error) => return Err(error.into()),
         };
-        let output = self.output.unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
-        output::write(&disk, &output, "--output", page.as_bytes())?;
-        if common.json {
-            say(&json!({ "file": output, "bytes": page.len() }).to_string());
-        } else {
-            say(&format!("{} ({:.1} MB)", output.display(), page.len() as f64 / 1e6));
-        }
+        let path = self.output.unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
+        output::write(&disk, &path, "--output", page.as_bytes())?;
+        let told = match common.json {
+            true => json!({ "file": path, "bytes": page.len() }).to_string(),
+            false => format!("{} ({:.1} MB)", path.display(), page.len() as f64 / 1e6),
+        };
+        output::say(&path, &told);
         Ok(())
     }
 }

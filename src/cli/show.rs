@@ -28,7 +28,7 @@ impl Show {
                 say(experiment::read_lock(&lock)?.trim_end());
                 return Ok(());
             }
-            return self.say(&experiment::from_lock(&lock)?, None, common);
+            return self.say(&experiment::to_show(&lock)?, None, common);
         }
         let outside = common.outside();
         let resolved = experiment::resolve_with(&self.experiment, &self.overrides, &outside)?;

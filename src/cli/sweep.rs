@@ -12,6 +12,7 @@ use super::{CliError, Common, say};
 use crate::config::Diagnostics;
 use crate::config::sweep::title;
 use crate::experiment;
+use crate::record::error::some;
 use crate::record::{Disk, Progress, RunDir, RunError, reader};
 use crate::report;
 use crate::sweep::{Launcher, Pool, Record, Room, Slurm, SweepEnded, SweepError, SweepResult, drive, jobs};
@@ -91,7 +92,7 @@ impl Sweep {
             return Ok(Record::make(disk, &common.runs_dir, &self.name, &self.overrides, &outside)??);
         }
         match Record::find(disk, &common.runs_dir, &self.name) {
-            Ok(record) if self.overrides.is_empty() => Ok(record),
+            Ok(record) if self.overrides.is_empty() => whole(disk, record, common),
             Ok(record) => Err(CliError::Usage {
                 message: format!("{} is written down: nothing overrides it", record.name()),
                 help: Some(format!("`starpo sweep {} …` makes another", record.cells.name)),
@@ -139,6 +140,23 @@ impl Sweep {
         let shown = &self.shown;
         Ok(SweepResult::read(disk, &common.runs_dir, record, &shown.metric, shown.effect)?)
     }
+}
+
+/// A sweep that is written down, if the directories of all runs that are left to do are still there: it is names alone.
+fn whole(disk: &Disk, record: Record, common: &Common) -> Result<Record, CliError> {
+    let mut gone = Vec::new();
+    for job in jobs(disk, &common.runs_dir, &record)? {
+        if !disk.exists(&common.runs_dir.join(&job.run).join("run.lock.kdl"))? {
+            gone.push(job.run);
+        }
+    }
+    if gone.is_empty() {
+        return Ok(record);
+    }
+    let message = format!("runs of {} are gone: {}", record.name(), some(&gone));
+    let name = &record.cells.name;
+    let help = format!("the sweep given anew (`starpo sweep {name} …`) makes them again and keeps what is there");
+    Err(CliError::usage(&message, &help))
 }
 
 /// The cells and where their runs stand.

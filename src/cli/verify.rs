@@ -8,8 +8,7 @@ use super::export::finished;
 use super::run::{carry_out, make_warm_start, tell};
 use super::{CliError, Common, say};
 use crate::experiment::LoggingConfig;
-use crate::record::compare::difference;
-use crate::record::{Disk, RunDir, State, digest, reader};
+use crate::record::{Disk, RunDir, State, compare, digest, reader};
 
 /// A finished run.
 #[derive(Clone, Debug, Args)]
@@ -47,8 +46,8 @@ impl Verify {
         }
         let found = finished(&disk, &again)?;
         if found != expected {
-            let at =
-                difference(&disk, run.path(), again.path())?.unwrap_or_else(|| "nothing but its result".to_owned());
+            let at = compare::difference(&disk, run.path(), again.path())?
+                .unwrap_or_else(|| "nothing but its result".to_owned());
             return Err(CliError::Agent(format!(
                 "{} came to {expected}, and now to {found}: first of all differs {at}; the new one is left in {}",
                 run.name(),
@@ -61,7 +60,9 @@ impl Verify {
             true => digest::digest(&disk, run.path())? == expected,
             false => digest::records(&disk, run.path())? == digest::records(&disk, again.path())?,
         };
-        let at = if kept { None } else { difference(&disk, run.path(), again.path())? };
+        let same = |name| compare::same_text(&disk, run.path(), again.path(), name);
+        let kept = kept && same("canon.txt")? && same("result.kdl")?;
+        let at = if kept { None } else { compare::difference(&disk, run.path(), again.path())? };
         disk.remove_folder(&scratch)?;
         if !kept {
             let at = at.map_or_else(String::new, |at| format!(": first of all differs {at}"));

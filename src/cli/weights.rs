@@ -1,5 +1,6 @@
 //! `starpo weights`: a run's weights as a Hugging Face folder, which other programs load.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -59,25 +60,43 @@ impl Weights {
                 return Err(CliError::usage("the run has no adapter", "leave out --adapter to write all weights"));
             };
             let adapter = subject.adapter()?;
-            let base = match folder_of_start(config) {
-                Some(folder) => {
-                    unchanged(folder)?;
-                    folder.path.clone()
-                }
-                None => self.write_start(&subject, common)?,
-            };
+            let start = folder_of_start(config);
+            start.map(unchanged).transpose()?;
             // In full, so that it is found from any folder.
-            let base = std::path::absolute(&base);
+            let base = std::path::absolute(start.map_or_else(|| self.out.join("base"), |folder| folder.path.clone()));
             let base = base.map_err(|error| CliError::Agent(format!("{}: {error}", self.out.display())))?;
-            policy::write_adapter(&self.out, lora, &adapter, &base).map_err(CliError::Agent)?;
+            self.make(|folder| {
+                if start.is_none() {
+                    let agent = subject.agent()?;
+                    let start = subject.start(&agent, common)?;
+                    agent.model.with(start).write(&folder.join("base")).map_err(CliError::Agent)?;
+                }
+                policy::write_adapter(folder, lora, &adapter, &base).map_err(CliError::Agent)
+            })?;
             self.told(common, Some(&base));
             return Ok(());
         }
         let agent = subject.agent()?;
         let weights = subject.weights(&agent, common)?;
-        agent.model.with(weights).write_as(&self.out, self.dtype.into()).map_err(CliError::Agent)?;
+        let model = agent.model.with(weights);
+        self.make(|folder| model.write_as(folder, self.dtype.into()).map_err(CliError::Agent))?;
         self.told(common, None);
         Ok(())
+    }
+
+    /// Has `write` fill the folder: it is there whole, or not at all.
+    fn make(&self, write: impl FnOnce(&Path) -> Result<(), CliError>) -> Result<(), CliError> {
+        let name = self.out.file_name().unwrap_or_default().to_string_lossy();
+        let draft = self.out.with_file_name(format!(".tmp-{name}-{}-0", std::process::id()));
+        let renamed = |()| {
+            let said = |error| CliError::Agent(format!("{}: {error}", self.out.display()));
+            fs::rename(&draft, &self.out).map_err(said)
+        };
+        let made = write(&draft).and_then(renamed);
+        if made.is_err() {
+            let _ = fs::remove_dir_all(&draft);
+        }
+        made
     }
 
     fn told(&self, common: &Common, base: Option<&Path>) {
@@ -85,15 +104,6 @@ impl Weights {
             true => say(&json!({ "folder": self.out, "base": base }).to_string()),
             false => say(&self.out.display().to_string()),
         }
-    }
-
-    /// Writes what a run's adapter changes, and says where.
-    fn write_start(&self, subject: &Subject, common: &Common) -> Result<PathBuf, CliError> {
-        let agent = subject.agent()?;
-        let start = subject.start(&agent, common)?;
-        let base = self.out.join("base");
-        agent.model.with(start).write(&base).map_err(CliError::Agent)?;
-        Ok(base)
     }
 }
 

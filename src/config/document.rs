@@ -118,23 +118,38 @@ fn count(document: &KdlDocument) -> usize {
     document.nodes().iter().map(|node| 1 + node.entries().len() + node.children().map_or(0, count)).sum()
 }
 
-/// Where braces or comments are nested too deep for the parser, which recurses into them.
+/// What [`names_a_directory`] asks for.
+pub(super) const NAMES: &str = "at most 200 letters, digits, `-`, `_` and `.`: it names a directory";
+
+/// Whether a name can begin that of a directory, on every system and with what is added to it.
+pub(super) fn names_a_directory(name: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.len() <= 200 && name.chars().all(legal) && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+/// Where braces, comments, or marks of comments before one another are nested too deep for the parser, which recurses
+/// into them.
 fn too_deep(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    let (mut at, mut depth, mut comments) = (0, 0_usize, 0_usize);
+    let (mut at, mut depth, mut comments, mut marks) = (0, 0_usize, 0_usize, 0_usize);
     while at < bytes.len() {
         let two = bytes.get(at..at + 2).unwrap_or_default();
+        let blank = text.get(at..).is_none_or(|rest| rest.starts_with(|c: char| c.is_whitespace() || c == '\\'));
+        if comments == 0 && !blank && !matches!(two, b"/-" | b"//" | b"/*") {
+            marks = 0;
+        }
         match (two, bytes[at]) {
             (b"/*", _) => (comments, at) = (comments + 1, at + 1),
             (b"*/", _) => (comments, at) = (comments.saturating_sub(1), at + 1),
             _ if comments > 0 => {}
+            (b"/-", _) => (marks, at) = (marks + 1, at + 1),
             (b"//", _) => at += text[at..].find('\n').unwrap_or(text.len() - at),
             (_, b'"') => at = end_of_string(bytes, at),
             (_, b'{') => depth += 1,
             (_, b'}') => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > DEPTH_MAX || comments > DEPTH_MAX {
+        if depth.max(comments).max(marks) > DEPTH_MAX {
             return Some(at);
         }
         at += 1;
@@ -194,12 +209,11 @@ impl<'r> Documents<'r> {
             [entry] if entry.name().is_none() => entry.value().as_string(),
             _ => None,
         };
-        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let name = name.filter(|name| name.chars().all(legal) && name.starts_with(|c: char| c.is_ascii_alphanumeric()));
+        let name = name.filter(|name| names_a_directory(name));
         let place = Place::of(source, node.entries().first().map_or(node.name().span(), kdl::KdlEntry::span));
         if name.is_none() {
             let wrong = error::wrapping(&place, "an experiment has one name");
-            self.errors.push(wrong.help("of letters, digits, `-`, `_` and `.`: it names the run's directory"));
+            self.errors.push(wrong.help(NAMES));
         }
         let nodes = node.children().map(KdlDocument::nodes).unwrap_or_default();
         self.body(source, place, nodes);

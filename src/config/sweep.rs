@@ -156,6 +156,12 @@ impl<'r> Sweep<'r> {
             cases,
         };
         sweep.expand(&command, &head.excludes, head.noise.as_ref(), &mut wrong);
+        if let Some((name, place)) = head.baseline.filter(|_| wrong.is_empty())
+            && !sweep.cells.iter().any(|cell| cell.case == name)
+        {
+            let message = format!("every cell of \"{name}\" is excluded, and others are compared with it");
+            wrong.push(error::sweep(&place, &message, "the baseline").help("exclude fewer, or take another case"));
+        }
         Ok((sweep, wrong))
     }
 

@@ -175,6 +175,14 @@ pub fn to_play(text: &str) -> Result<Resolved, Diagnostics> {
     read(text, |component| PLAYED.iter().any(|played| component.starts_with(played)))
 }
 
+/// The run of a lock's text for whoever only looks at its config: what would be computed from it today does not matter.
+///
+/// # Errors
+/// As [`from_lock`], but for components that have moved: those are named only where the config does not read.
+pub fn to_show(text: &str) -> Result<Resolved, Diagnostics> {
+    read(text, |_| false)
+}
+
 /// Makes the run of a lock's text again. Needs no other file.
 ///
 /// # Errors
@@ -209,7 +217,11 @@ fn read(text: &str, needed: impl Fn(&str) -> bool) -> Result<Resolved, Diagnosti
     let always = epochs(&always);
     unmoved(&then, &always, |component| always.contains_key(component) && needed(component), &top)?;
     let config = config::resolve(FIELDS, &Top::Block(&source, children("config")?), &[], &inputs);
-    let mut resolved = config.map_err(|found| found.note(OTHER))?;
+    let moved = unmoved(&then, &always, |component| always.contains_key(component), &top);
+    let mut resolved = config.map_err(|found| match moved {
+        Err(moved) => moved.into(),
+        Ok(()) => found.note(OTHER),
+    })?;
     resolved.name = Some(argument("experiment")?.to_owned());
     resolved.note = argument("note").ok().map(str::to_owned);
     let run = sound(finish(resolved, &overrides), [])?;

@@ -19,6 +19,8 @@ pub(super) fn broken(run: &Resolved) -> Vec<Diagnostic> {
     rules.model();
     rules.device();
     rules.rollout();
+    rules.temperature("rollout.sampling.temperature");
+    rules.temperature("eval.sampling.temperature");
     rules.log();
     rules.reward();
     rules.found
@@ -278,6 +280,15 @@ impl<'t> Rules<'t> {
         let [Some(response), Some(context)] = all else { return };
         let message = format!("a response of {response} tokens leaves no room for a prompt in a context of {context}");
         self.demand(response < context, "rollout.max-response-tokens", &message, "it must be below max-context-tokens");
+    }
+
+    /// Logits are divided by it in f32, which ends at 3.4e38.
+    fn temperature(&mut self, path: &str) {
+        const LEAST: f64 = 1e-6;
+        let Some(Form::Scalar(Value::Float(temperature))) = self.at(path).map(|tree| &tree.form) else { return };
+        let message = "logits divided by a temperature this small need not be numbers";
+        let help = format!("take 0, the most probable token, or {LEAST} at least");
+        self.demand(*temperature == 0.0 || *temperature >= LEAST, path, message, &help);
     }
 
     fn reward(&mut self) {

@@ -7,11 +7,15 @@ use serde_json::Value;
 use crate::record::values::leaves;
 use crate::record::{Disk, RunError, checkpoint, reader};
 
-/// The first difference of the records, episodes and last weights of two runs, for a person; None if there is none.
+/// The first difference of what two runs hold that their key determines (texts, records, episodes, last weights), for a
+/// person; None if there is none.
 ///
 /// # Errors
 /// The system's; [`RunError::Corrupt`].
 pub fn difference(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, RunError> {
+    if !same_text(disk, a, b, "canon.txt")? {
+        return Ok(Some("canon.txt".to_owned()));
+    }
     let (ours, theirs) = (reader::metrics(disk, a)?, reader::metrics(disk, b)?);
     for (one, other) in ours.iter().zip(&theirs) {
         if let Some(what) = values(one, other) {
@@ -37,9 +41,29 @@ pub fn difference(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, Run
             }
         }
     }
-    let [one, other] = [a, b].map(|run| checkpoint::latest(disk, run).map(|found| found.checkpoint));
+    match weights(disk, a, b)? {
+        None if !same_text(disk, a, b, "result.kdl")? => Ok(Some("result.kdl".to_owned())),
+        weights => Ok(weights),
+    }
+}
+
+/// Whether two runs' files of that name hold the same bytes.
+///
+/// # Errors
+/// The system's.
+pub fn same_text(disk: &Disk, a: &Path, b: &Path, name: &str) -> Result<bool, RunError> {
+    Ok(disk.read(&a.join(name))? == disk.read(&b.join(name))?)
+}
+
+/// The first difference of two runs' last checkpoints; a damaged one is no checkpoint, and differs from any.
+fn weights(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, RunError> {
+    let [one, other] = [a, b].map(|run| checkpoint::latest(disk, run));
+    let (one, other) = (one?, other?);
+    if let Some(damaged) = one.warnings.into_iter().chain(other.warnings).next() {
+        return Ok(Some(damaged));
+    }
     let files = |found: Option<checkpoint::Checkpoint>| found.map(|found| found.files).unwrap_or_default();
-    let (one, other) = (files(one?), files(other?));
+    let (one, other) = (files(one.checkpoint), files(other.checkpoint));
     let differs = one.iter().zip(&other).find(|(one, other)| one != other);
     Ok(differs.map(|((name, _), _)| format!("{name} of the last checkpoint")))
 }

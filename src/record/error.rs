@@ -133,7 +133,7 @@ fn mend(path: &Path) -> &'static str {
 }
 
 /// The first few of a list, and how many more there are.
-pub(super) fn some(candidates: &[String]) -> String {
+pub(crate) fn some(candidates: &[String]) -> String {
     let shown = candidates.len().min(8);
     let more = match candidates.len() - shown {
         0 => String::new(),

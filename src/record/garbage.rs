@@ -85,7 +85,7 @@ fn link(path: &Path) -> String {
 pub fn remove(disk: &Disk, garbage: &Garbage) -> Result<bool, RunError> {
     match disk.look(&garbage.path)? {
         None => return Ok(true),
-        Some(Found::File(_)) => return disk.remove_file(&garbage.path).map(|()| true),
+        Some(Found::File(_) | Found::Other) => return disk.remove_file(&garbage.path).map(|()| true),
         Some(Found::Folder) => {}
     }
     let _lease = match Lease::take(disk, &garbage.path) {
@@ -157,14 +157,15 @@ fn is_start(canon: &str) -> bool {
     canon.lines().next().is_some_and(|header| header.ends_with(" warm-start"))
 }
 
-/// Adds the texts of a folder and the folders in it.
+/// Adds the texts of a folder and the folders in it. Links to folders are not followed: they may lead round in circles.
 fn read_all(disk: &Disk, folder: &Path, texts: &mut String) -> Result<(), RunError> {
     for name in disk.names(folder)? {
         let path = folder.join(name);
-        if disk.look(&path)? == Some(Found::Folder) {
-            read_all(disk, &path, texts)?;
-        } else {
-            texts.push_str(&readable(disk.read_text(&path))?);
+        match disk.look(&path)? {
+            Some(Found::Folder) if disk.is_link(&path)? => {}
+            Some(Found::Folder) => read_all(disk, &path, texts)?,
+            Some(Found::File(_)) => texts.push_str(&readable(disk.read_text(&path))?),
+            Some(Found::Other) | None => {}
         }
     }
     Ok(())
@@ -196,7 +197,10 @@ fn is_left_over(disk: &Disk, folder: &Path, name: &str) -> Result<bool, RunError
 pub fn clear(disk: &Disk, path: &Path) -> Result<(), RunError> {
     let (folder, name) = (parent(path), path.file_name().unwrap_or_default().to_string_lossy());
     let draft = format!(".tmp-{name}-");
-    for found in disk.names(folder)?.iter().filter(|found| found.starts_with(&draft)) {
+    // What people call `.tmp-…` is theirs: drafts end in their maker's number and a count.
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = |rest: &str| rest.split_once('-').is_some_and(|(maker, count)| is_number(maker) && is_number(count));
+    for found in disk.names(folder)?.iter().filter(|found| found.strip_prefix(&draft).is_some_and(numbers)) {
         let path = folder.join(found);
         if matches!(disk.look(&path)?, Some(Found::File(_))) && is_left_over(disk, folder, found)? {
             disk.remove_file(&path)?;
@@ -205,10 +209,14 @@ pub fn clear(disk: &Disk, path: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
+/// The bytes that would be free without it: a link is removed, and what it leads to stays.
 fn size(disk: &Disk, path: &Path) -> Result<u64, RunError> {
+    if disk.is_link(path)? {
+        return Ok(0);
+    }
     match disk.look(path)? {
         Some(Found::File(bytes)) => Ok(bytes),
         Some(Found::Folder) => disk.names(path)?.iter().map(|name| size(disk, &path.join(name))).sum(),
-        None => Ok(0),
+        Some(Found::Other) | None => Ok(0),
     }
 }

@@ -90,7 +90,9 @@ pub fn find(disk: &Disk, runs: &Path, name: &str) -> Result<PathBuf, RunError> {
     let direct = [runs.join(name), PathBuf::from(name)];
     for path in direct {
         if disk.exists(&path.join("run.lock.kdl"))? {
-            return Ok(path);
+            // `.` and `..` say where a run is, and not what it is called.
+            let named = |path: &PathBuf| path.file_name().is_some();
+            return Ok(path.canonicalize().ok().filter(|_| !named(&path)).unwrap_or(path));
         }
     }
     if let Some(run) = tags::find(disk, runs, name)? {
@@ -162,7 +164,7 @@ pub fn episodes(disk: &Disk, path: &Path) -> Result<String, RunError> {
 /// The steps whose episodes a run recorded while training, ascending, each with its file.
 ///
 /// # Errors
-/// If the folder cannot be listed; none is there: an empty list.
+/// If the folder cannot be listed; none is there: an empty list. [`RunError::Corrupt`] for two files of a step.
 pub fn rollouts(disk: &Disk, run: &Path) -> Result<Vec<(usize, PathBuf)>, RunError> {
     stepwise(disk, &run.join(STEPWISE[0]))
 }
@@ -179,7 +181,13 @@ fn stepwise(disk: &Disk, folder: &Path) -> Result<Vec<(usize, PathBuf)>, RunErro
     let step = |name: String| Some((step_of(&name)?, folder.join(name)));
     let mut steps: Vec<(usize, PathBuf)> = disk.names(folder)?.into_iter().filter_map(step).collect();
     steps.sort();
-    Ok(steps)
+    match steps.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(RunError::Corrupt {
+            path: folder.to_owned(),
+            what: format!("it holds two files of step {}: an archive was unpacked over the run?", pair[0].0),
+        }),
+        None => Ok(steps),
+    }
 }
 
 /// The files of episodes that a run's metrics tell of and that are not there, in words; None if all are.

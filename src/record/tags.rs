@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::record::disk::Found;
 use crate::record::{Disk, RunError, reader};
 
 /// The folder of tags in a folder of runs.
@@ -14,7 +15,8 @@ pub const FOLDER: &str = "tags";
 /// the name or the id of a run begins with it; the system's.
 pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if tag.is_empty() || tag.starts_with('.') || !tag.chars().all(plain) || disk.exists(&runs.join(tag))? {
+    let sound = tag.starts_with(|c: char| c.is_ascii_alphanumeric()) && tag.chars().all(plain) && tag.len() <= 200;
+    if !sound || disk.exists(&runs.join(tag))? {
         return Err(RunError::NoTag { tag: tag.to_owned() });
     }
     match find(disk, runs, tag)? {
@@ -50,7 +52,12 @@ pub fn find(disk: &Disk, runs: &Path, tag: &str) -> Result<Option<String>, RunEr
     if tag.is_empty() || tag.contains('/') || tag.starts_with('.') {
         return Ok(None);
     }
-    Ok(disk.find_text(&runs.join(FOLDER).join(tag))?.map(|text| text.trim().to_owned()))
+    let path = runs.join(FOLDER).join(tag);
+    // What others put there is no tag; a damaged one must still be listed, and can be taken away.
+    match disk.look(&path)? {
+        Some(Found::File(_)) => Ok(Some(String::from_utf8_lossy(&disk.read(&path)?).trim().to_owned())),
+        _ => Ok(None),
+    }
 }
 
 /// Every tag with its run's name, by tag.

@@ -154,6 +154,11 @@ fn what_is_gone_is_named(folder: &Path, run: &str) {
     assert!(starpo(folder, &["report", "tiny-", "-o", "page.html"]).status.success());
     let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
     assert!(page.contains(&format!("<code>{run}</code> is not there")));
+    for words in [&["sweep", "tiny-"][..], &["sweep", "tiny-", "--dry-run"]] {
+        let gone = starpo(folder, words);
+        let error: String = text(&gone.stderr).split_whitespace().filter(|word| *word != "│").collect();
+        assert!(gone.status.code() == Some(2) && error.contains(&format!("aregone:{run}")), "{error}");
+    }
     let sweep =
         std::fs::read_dir(folder.join("runs/sweeps")).unwrap().next().unwrap().unwrap().path().join("sweep.kdl");
     let list = std::fs::read_to_string(&sweep).unwrap();

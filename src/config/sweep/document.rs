@@ -6,7 +6,7 @@ use kdl::{KdlDocument, KdlEntry, KdlNode};
 
 use super::exclude::Exclude;
 use super::{Axis, Case};
-use crate::config::document::{Documents, Layer, document_name, override_text};
+use crate::config::document::{Documents, Layer, NAMES, document_name, names_a_directory, override_text};
 use crate::config::schema::{self, fold};
 use crate::config::{Place, Source, error};
 
@@ -48,10 +48,9 @@ impl Documents<'_> {
             let place = Place::of(&source, other.name().span());
             self.errors.push(error::wrapping(&place, "a sweep is one node around all others"));
         }
-        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if !head.name.chars().all(legal) || !head.name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        if !names_a_directory(&head.name) {
             let wrong = error::wrapping(&Place::of(&source, node.name().span()), "a sweep has one name");
-            self.errors.push(wrong.help("of letters, digits, `-`, `_` and `.`: it names a directory"));
+            self.errors.push(wrong.help(NAMES));
         }
         let nodes = node.children().map(KdlDocument::nodes).unwrap_or_default();
         self.sweep(&source, nodes, &mut head);

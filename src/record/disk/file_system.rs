@@ -49,6 +49,8 @@ pub enum Found {
     /// A file of so many bytes.
     File(u64),
     Folder,
+    /// A pipe, a socket or a device: what may never end when it is read.
+    Other,
 }
 
 /// What a file is opened for.
@@ -96,7 +98,8 @@ impl FileSystem for System {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Ok(Some(Found::Folder)),
-            Ok(found) => Ok(Some(Found::File(found.len()))),
+            Ok(found) if found.is_file() => Ok(Some(Found::File(found.len()))),
+            Ok(_) => Ok(Some(Found::Other)),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(error) => Err(error),
         }

@@ -32,10 +32,7 @@ impl Events {
     /// The system's; what is wrong with the records so far.
     pub fn begin(attempt: &Attempt) -> Result<Self, RunError> {
         let (disk, folder) = (attempt.disk(), attempt.path().join(FOLDER));
-        let path = write(disk, &folder, attempt.number(), &reader::metrics(disk, attempt.path())?)?;
-        for other in disk.names(&folder)?.iter().map(|name| folder.join(name)).filter(|other| *other != path) {
-            disk.remove_file(&other)?;
-        }
+        let path = renew(disk, &folder, attempt.number(), &reader::metrics(disk, attempt.path())?)?;
         Ok(Self { disk: disk.clone(), path })
     }
 
@@ -46,6 +43,48 @@ impl Events {
     pub fn add(&self, record: &Value) -> Result<(), RunError> {
         self.disk.append(&self.path, &framed(&event(record, unix_time())))
     }
+}
+
+/// Has a folder hold the events of a run that is at its end: they are written anew if any are missing.
+///
+/// # Errors
+/// The system's.
+pub fn complete(disk: &Disk, folder: &Path, attempt: u32, records: &[Value]) -> Result<(), RunError> {
+    for name in disk.names(folder)?.iter().filter(|name| is_ours(name)) {
+        // The version and the session's start come before the steps.
+        if events(&disk.read(&folder.join(name))?) == records.len() + 2 {
+            return Ok(());
+        }
+    }
+    renew(disk, folder, attempt, records).map(|_| ())
+}
+
+/// The events of a file, a torn last one not among them.
+fn events(mut file: &[u8]) -> usize {
+    let mut count = 0;
+    while let Some((length, _)) = file.split_first_chunk::<8>() {
+        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let Some((_, rest)) = file.split_at_checked(length.saturating_add(16)) else { break };
+        (file, count) = (rest, count + 1);
+    }
+    count
+}
+
+/// Writes the event file of an attempt and removes those of others.
+fn renew(disk: &Disk, folder: &Path, attempt: u32, records: &[Value]) -> Result<PathBuf, RunError> {
+    let path = write(disk, folder, attempt, records)?;
+    let names = disk.names(folder)?;
+    for other in names.iter().filter(|name| is_ours(name)).map(|name| folder.join(name)) {
+        if other != path {
+            disk.remove_file(&other)?;
+        }
+    }
+    Ok(path)
+}
+
+/// Whether a file is one of [`write`]'s, or its half written draft.
+fn is_ours(name: &str) -> bool {
+    name.trim_start_matches(".tmp-").starts_with("events.out.tfevents.") && name.contains(".starpo")
 }
 
 /// Writes the event file of attempt `attempt` into a folder, made if need be: where it is.

@@ -103,6 +103,10 @@ fn documents() {
         &["wrapping-node"],
         document("experiment \"a/b\" { extends \"base\"; task \"bandit\" }", &[]),
     );
+    for (length, sound) in [(200, true), (201, false)] {
+        let text = format!("experiment \"{}\" {{ extends \"base\"; task \"bandit\" }}", "n".repeat(length));
+        assert_eq!(document(&text, &[]).is_ok(), sound);
+    }
     let wrapped = Files::with(&[
         ("configs/wrapped.kdl", "experiment \"wrapped\" { seed 1 }\n"),
         (
@@ -138,6 +142,10 @@ fn documents() {
     assert!(document(&format!("// {}", "x".repeat(1 << 20)), &[]).is_err());
     assert!(document(&"a;".repeat(10_001), &[]).is_err());
     assert!(document(&"/*".repeat(300_000), &[]).is_err());
+    let marks = format!("{}seed 1", "/- // x\n\u{a0}/-\\\n".repeat(20));
+    shows("too-many-marks", &["too-large"], document(&marks, &[]));
+    let apart = body(&"/- a\n/- b \"/-\" // /-\n".repeat(40), &[]);
+    assert!(apart.is_ok(), "marks that stand apart are not nested");
 }
 
 #[test]
@@ -205,6 +213,9 @@ task \"ez-points\" { target 100 }";
     shows("rule-tasks", &["rule"; 2], body(file, &[]));
     shows("rule-edges", &["rule"], body("gradients { buckets \"edges\" { edges 0.5 0.5 } }", &[]));
     shows("rule-turn-scores-unseen", &["rule"], body("reward { turn-scores #true }", &[]));
+    let cold = ["rollout.sampling.temperature=1e-300", "eval.sampling.temperature=0.0000001"];
+    shows("rule-temperature", &["rule"; 2], body("", &cold));
+    assert!(body("", &["eval.sampling.temperature=0"]).is_ok());
     shows("rule-separator", &["rule"], body("rollout { action-separator \" \" }", &[]));
     shows("rule-critic", &["rule"], body("advantage \"gae\"", &[]));
     shows("rule-adapter", &["rule"; 2], body("adapter \"lora\" { alpha 0.0 }", &["adapter.targets="]));

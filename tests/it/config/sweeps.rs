@@ -141,6 +141,8 @@ noise \"a\" shift=1";
     shows("sweep-metric", &format!("{HEAD}report \"eval.success\" \"evla.success\""), &[]);
     shows("sweep-command", "experiment \"test\"", &["seed=1,2", "@mine.kdl", "stop+=rule"]);
     shows("sweep-exclude-twice", &format!("{HEAD}{cases}\nexclude {{ case \"a\"; seed 1; case \"b\"; seed 2 }}"), &[]);
+    let outer = "case \"a\" {}\ncase \"b\" { train { steps 1 } }\nexclude { case \"a\" }\nbaseline \"a\"";
+    shows("sweep-no-baseline", &format!("{HEAD}{outer}"), &[]);
     shows("sweep-excluded", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ seed 1 2 }}"), &[]);
 }
 
