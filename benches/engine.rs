@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{NullaryFnOnce, Simd};
 use starpo::policy::{
     self, Cotangent, Family, Learner, ModelFolder, Optimizer, Policy, Request, Row, Sampling, Session, Shape,
     Transformer, Weights,
@@ -213,17 +213,19 @@ impl Drop for Peer {
 }
 
 /// Chains of multiply-adds, as many as hide the latency of one, in registers alone.
-struct Chains {
+struct Chains<S> {
+    simd: S,
     rounds: usize,
 }
 
-impl WithSimd for Chains {
+impl<S: Simd> NullaryFnOnce for Chains<S> {
     /// Operations done.
     type Output = usize;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> usize {
+    fn call(self) -> usize {
         const CHAINS: usize = 12;
+        let simd = self.simd;
         let [start, factor, term] = [0.0, 0.5, 1.0].map(|x| simd.splat_f32s(black_box(x)));
         let mut sums = [start; CHAINS];
         for _ in 0..self.rounds {
@@ -239,7 +241,8 @@ impl WithSimd for Chains {
 /// Operations a second of all threads at once.
 fn peak() -> f64 {
     let start = Instant::now();
-    let chains = || Arch::new().dispatch(Chains { rounds: 20_000_000 });
+    let simd = pulp::x86::V3::try_new().expect("a machine of x86-64-v3, as the kernels want one");
+    let chains = || simd.vectorize(Chains { simd, rounds: 20_000_000 });
     let operations: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(chains)).collect();
         threads.into_iter().map(|thread| thread.join().expect("arithmetic")).sum()
