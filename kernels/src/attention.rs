@@ -261,6 +261,7 @@ fn forward_head(
         let step = largest_step(count - at);
         match step {
             4 => mix::<4>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            3 => mix::<3>(&queries, heads, at, before, past, &mut weights, &mut mixed),
             2 => mix::<2>(&queries, heads, at, before, past, &mut weights, &mut mixed),
             _ => mix::<1>(&queries, heads, at, before, past, &mut weights, &mut mixed),
         }
@@ -275,8 +276,7 @@ fn forward_head(
 fn largest_step(left: usize) -> usize {
     match left {
         4.. => 4,
-        2.. => 2,
-        _ => 1,
+        left => left,
     }
 }
 
@@ -357,23 +357,47 @@ fn products<const Q: usize>(
     }
 }
 
-/// `out[q]` = Σ over t < `len` of weights[q][t]·rows[t], one chain each.
+/// `out[q]` = Σ over t < `len` of weights[q][t]·rows[t], one chain each. Few queries take two parts of a row at once:
+/// registers are left, and rows pass half as often.
 #[inline(always)]
 fn combine<const Q: usize>(weights: &[f32], stride: usize, len: usize, rows: &[f32], padded: usize, out: &mut [f32]) {
     let weights: [&[f32]; Q] = std::array::from_fn(|q| &weights[q * stride..][..len]);
-    for part in (0..padded).step_by(LANES) {
-        let mut acc = [[0.0f32; LANES]; Q];
-        for (t, row) in rows.chunks_exact(padded).take(len).enumerate() {
-            let row: &[f32; LANES] = row[part..].first_chunk().expect("rows are padded to whole lanes");
+    let mut at = 0;
+    while at < padded {
+        let both = Q <= 2 && at + LANES < padded;
+        let (mut acc, mut next) = ([[0.0f32; LANES]; Q], [[0.0f32; LANES]; Q]);
+        let part = |row: &[f32], at: usize| -> [f32; LANES] { *row[at..].first_chunk().expect("padded to lanes") };
+        let rows = rows.chunks_exact(padded).take(len).enumerate();
+        if both {
+            for (t, row) in rows {
+                let (row, beside) = (part(row, at), part(row, at + LANES));
+                for q in 0..Q {
+                    add_scaled(&mut acc[q], weights[q][t], &row);
+                    add_scaled(&mut next[q], weights[q][t], &beside);
+                }
+            }
             for q in 0..Q {
-                for lane in 0..LANES {
-                    acc[q][lane] = weights[q][t].mul_add(row[lane], acc[q][lane]);
+                out[q * padded + at + LANES..][..LANES].copy_from_slice(&next[q]);
+            }
+        } else {
+            for (t, row) in rows {
+                let row = part(row, at);
+                for q in 0..Q {
+                    add_scaled(&mut acc[q], weights[q][t], &row);
                 }
             }
         }
         for q in 0..Q {
-            out[q * padded + part..][..LANES].copy_from_slice(&acc[q]);
+            out[q * padded + at..][..LANES].copy_from_slice(&acc[q]);
         }
+        at += if both { 2 * LANES } else { LANES };
+    }
+}
+
+#[inline(always)]
+fn add_scaled(sums: &mut [f32; LANES], factor: f32, row: &[f32; LANES]) {
+    for lane in 0..LANES {
+        sums[lane] = factor.mul_add(row[lane], sums[lane]);
     }
 }
 

@@ -10,10 +10,12 @@ const ROUND: f32 = 12_582_912.0;
 /// exp(x − shift) of each of `values`.
 #[must_use]
 pub fn shifted(values: &[f32], shift: f32) -> Vec<f32> {
+    let mut out = vec![0.0; values.len()];
     vectorised(
         #[inline(always)]
-        || values.iter().map(|&x| exp(x - shift)).collect(),
-    )
+        || out.iter_mut().zip(values).for_each(|(y, &x)| *y = exp(x - shift)),
+    );
+    out
 }
 
 /// The exponential; see the head of the file. To be called from vectorised code: elsewhere its FMAs are calls.

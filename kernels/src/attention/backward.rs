@@ -101,6 +101,7 @@ fn backward_head(
         let step = largest_step(count - at);
         match step {
             4 => work.queries::<4>(at),
+            3 => work.queries::<3>(at),
             2 => work.queries::<2>(at),
             _ => work.queries::<1>(at),
         }
