@@ -14,7 +14,7 @@ use super::weights::Shape;
 use super::{Completion, Request, Sampling, Session};
 
 /// Most rows that are decoded together, in one thread. No number depends on it.
-const SHARD: usize = 16;
+const SHARD: usize = 32;
 
 /// What one episode has read.
 #[derive(Clone)]
