@@ -34,7 +34,7 @@ pub(crate) use schema::{ends_with, nearest};
 pub use source::{Place, Source};
 
 /// What lies outside: this layer reads nothing by itself. Paths are relative to the project's root, or absolute.
-pub trait Reader {
+pub trait Reader: Sync {
     /// A file's bytes.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
 

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use document::{Head, Noise};
 use exclude::{Exclude, Met};
+use rayon::prelude::*;
 
 use super::axis;
 use super::document::{Alias, Documents, Layer, names};
@@ -40,6 +41,8 @@ use super::{Diagnostics, Field, Kind, Place, Reader, Resolved, Source, Value};
 const SEED: &str = "seed";
 /// Cells of one sweep.
 const MOST: usize = 100_000;
+/// Cells that are held at once: a resolved one has the texts of its files.
+const TOGETHER: usize = 256;
 
 /// Many runs of one experiment, none of them resolved yet.
 pub struct Sweep<'r> {
@@ -181,8 +184,14 @@ impl<'r> Sweep<'r> {
         giving.into_iter().enumerate().map(Axis::of_command).collect()
     }
 
-    /// Resolves the cells that `wanted` asks for by number, case by case.
-    pub fn each(&self, wanted: &dyn Fn(usize) -> bool, visit: &mut dyn FnMut(usize, Result<Resolved, Diagnostics>)) {
+    /// Resolves the cells that `wanted` asks for by number, case by case. What `make` makes of each, on all threads, is
+    /// visited in order.
+    pub fn each<T: Send>(
+        &self,
+        wanted: &dyn Fn(usize) -> bool,
+        make: &(dyn Fn(usize, Result<Resolved, Diagnostics>) -> T + Sync),
+        visit: &mut dyn FnMut(usize, T),
+    ) {
         for index in 0..self.cases.len() {
             let mine = |number: &usize| self.cells[*number].index == index && wanted(*number);
             let numbers: Vec<usize> = (0..self.cells.len()).filter(mine).collect();
@@ -190,12 +199,16 @@ impl<'r> Sweep<'r> {
                 continue;
             }
             let laid = self.lay(&self.cases[index], &mut Vec::new());
-            for number in numbers {
+            let one = |&number: &usize| {
                 let resolved = laid.resolve(self.cells[number].assignments.clone(), Vec::new(), true);
                 let (name, note) = (Some(self.experiment.clone()), self.note.clone());
                 let (documents, place) = (names(&self.layers), self.layers.last().map(|layer| layer.place.clone()));
                 let whole = |(body, short_names)| Resolved { name, note, body, short_names, documents, place };
-                visit(number, resolved.map(whole));
+                make(number, resolved.map(whole))
+            };
+            for numbers in numbers.chunks(TOGETHER) {
+                let made: Vec<T> = numbers.par_iter().map(one).collect();
+                numbers.iter().zip(made).for_each(|(&number, made)| visit(number, made));
             }
         }
     }

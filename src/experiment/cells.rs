@@ -65,13 +65,17 @@ pub fn sweep<E>(
     let path = document(name_or_path, &reader)?;
     let (sweep, mut wrong) = Sweep::read(FIELDS, &path, overrides, &reader)?;
     let mut found: Vec<Option<CellRun>> = vec![None; sweep.cells.len()];
-    let (mut mistakes, mut short_names, mut asked) = (Mistakes::default(), BTreeSet::new(), Asked::default());
-    sweep.each(&|_| true, &mut |number, values| match values
-        .and_then(|values| resolved(&sweep.cells[number], values, &mut asked))
-    {
-        Ok(run) => {
-            short_names.extend(run.short_names.iter().map(ShortName::to_string));
-            found[number] = Some(CellRun::new(&sweep.cells[number], &run));
+    let (mut mistakes, mut short_names, asked) = (Mistakes::default(), BTreeSet::new(), Asked::default());
+    let resolve = |number: usize, values: Result<config::Resolved, Diagnostics>| {
+        values.and_then(|values| resolved(&sweep.cells[number], values, &asked))
+    };
+    let summed = |number: usize, values| {
+        resolve(number, values).map(|run| (CellRun::new(&sweep.cells[number], &run), run.short_names))
+    };
+    sweep.each(&|_| true, &summed, &mut |number, summed| match summed {
+        Ok((cell, names)) => {
+            short_names.extend(names.iter().map(ShortName::to_string));
+            found[number] = Some(cell);
         }
         Err(errors) => mistakes.add(number, errors),
     });
@@ -87,10 +91,8 @@ pub fn sweep<E>(
     let cells: Vec<CellRun> = found.into_iter().flatten().collect();
     let (mut written, mut known) = (Ok(()), BTreeSet::new());
     let firsts: Vec<bool> = cells.iter().map(|cell| known.insert(&cell.run) && wanted(cell)).collect();
-    sweep.each(&|number| firsts[number], &mut |number, values| {
-        if let (true, Ok(run)) =
-            (written.is_ok(), values.and_then(|values| resolved(&sweep.cells[number], values, &mut asked)))
-        {
+    sweep.each(&|number| firsts[number], &resolve, &mut |_, run| {
+        if let (true, Ok(run)) = (written.is_ok(), run) {
             written = visit(run);
         }
     });
@@ -124,7 +126,7 @@ pub fn unknown_sweep(name: &str, reader: &dyn Reader) -> Diagnostics {
     unknown(name, reader).into()
 }
 
-fn resolved(cell: &Cell, values: config::Resolved, asked: &mut Asked) -> Result<Resolved, Diagnostics> {
+fn resolved(cell: &Cell, values: config::Resolved, asked: &Asked) -> Result<Resolved, Diagnostics> {
     let run = finish(values, &cell.overrides);
     let objections = rules::objections(&run, asked);
     sound(run, objections)

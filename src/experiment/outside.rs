@@ -1,10 +1,10 @@
 //! The project's files, and the copies of its documents that the binary carries.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::{embedded, foreign, parquet};
 use crate::config::Reader;
@@ -128,14 +128,14 @@ fn walk(folder: &Path, name: &str, visit: &mut dyn FnMut(&str, &Path) -> io::Res
 /// A reader that asks another for each content once, so that all runs of a sweep see the same.
 pub(super) struct Once<'r> {
     reader: &'r dyn Reader,
-    files: RefCell<BTreeMap<String, Vec<u8>>>,
-    folders: RefCell<BTreeMap<String, String>>,
-    runs: RefCell<BTreeMap<String, String>>,
+    files: Mutex<BTreeMap<String, Vec<u8>>>,
+    folders: Mutex<BTreeMap<String, String>>,
+    runs: Mutex<BTreeMap<String, String>>,
 }
 
 impl<'r> Once<'r> {
     pub(super) fn new(reader: &'r dyn Reader) -> Self {
-        Self { reader, files: RefCell::default(), folders: RefCell::default(), runs: RefCell::default() }
+        Self { reader, files: Mutex::default(), folders: Mutex::default(), runs: Mutex::default() }
     }
 }
 
@@ -170,14 +170,16 @@ impl Reader for Once<'_> {
 }
 
 fn remembered<T: Clone>(
-    known: &RefCell<BTreeMap<String, T>>,
+    known: &Mutex<BTreeMap<String, T>>,
     path: &str,
     read: impl FnOnce(&str) -> io::Result<T>,
 ) -> io::Result<T> {
-    if let Some(value) = known.borrow().get(path) {
+    // Held while it is read: two threads that ask at once must not see two contents.
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(value) = known.get(path) {
         return Ok(value.clone());
     }
     let value = read(path)?;
-    known.borrow_mut().insert(path.to_owned(), value.clone());
+    known.insert(path.to_owned(), value.clone());
     Ok(value)
 }

@@ -48,7 +48,7 @@ pub fn resolve(name_or_path: &str, overrides: &[String], root: &Path) -> Result<
 /// Every mistake in its documents and in the overrides.
 pub fn resolve_with(name_or_path: &str, overrides: &[String], reader: &dyn Reader) -> Result<Resolved, Diagnostics> {
     let resolved = resolve_values(name_or_path, overrides, reader)?;
-    let objections = rules::objections(&resolved, &mut Asked::default());
+    let objections = rules::objections(&resolved, &Asked::default());
     sound(resolved, objections)
 }
 

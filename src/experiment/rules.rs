@@ -1,6 +1,7 @@
 //! What several values of an experiment must be together.
 
 use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 
 use super::identity::WARM;
 use super::{AdapterConfig, Buckets, CriticConfig, Edges, Resolved, ResolvedConfig, TaskConfig, WarmStartConfig};
@@ -29,24 +30,25 @@ pub(super) fn broken(run: &Resolved) -> Vec<Diagnostic> {
 /// Environments that were asked whether they have tasks, the last ones: cells of a sweep seldom differ in them, and
 /// making tasks takes time.
 #[derive(Default)]
-pub(super) struct Asked(VecDeque<(EnvConfig, Result<(), String>)>);
+pub(super) struct Asked(Mutex<VecDeque<(EnvConfig, Result<(), String>)>>);
 
 impl Asked {
     const MOST: usize = 64;
 
-    fn feasible(&mut self, env: &EnvConfig) -> Result<(), String> {
-        if let Some((_, answer)) = self.0.iter().find(|(known, _)| known == env) {
+    fn feasible(&self, env: &EnvConfig) -> Result<(), String> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, answer)) = known.iter().find(|(known, _)| known == env) {
             return answer.clone();
         }
         let answer = env.feasible();
-        self.0.truncate(Self::MOST - 1);
-        self.0.push_front((env.clone(), answer.clone()));
+        known.truncate(Self::MOST - 1);
+        known.push_front((env.clone(), answer.clone()));
         answer
     }
 }
 
 /// What components object to in a run whose values are sound one by one. `replay` has its own word on filters.
-pub(super) fn objections(run: &Resolved, asked: &mut Asked) -> Vec<Diagnostic> {
+pub(super) fn objections(run: &Resolved, asked: &Asked) -> Vec<Diagnostic> {
     let (mut rules, config) = (Rules::new(run), &run.config);
     let help = "add one, such as `task \"sokoban\"`: `configs/base.kdl` alone is not runnable";
     rules.demand(!config.task.is_empty(), "", "the experiment names no task", help);
