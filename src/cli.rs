@@ -1,8 +1,9 @@
 //! The command line: one verb a file, and the only place that prints results.
 
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
@@ -224,11 +225,13 @@ pub fn main(cli: Cli) -> ExitCode {
         Verb::Complete(verb) => verb.run(common),
         Verb::Tokenizer(verb) => verb.run(common),
     });
-    match result {
+    // Where a result did not get through, a document about that would not either.
+    let ended = result.map_err(|error| (error, common.json)).and_then(|()| said().map_err(|error| (error, false)));
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err((error, json)) => {
             let code = error.exit_code();
-            complain(error, common.json);
+            complain(error, json);
             ExitCode::from(code)
         }
     }
@@ -254,10 +257,25 @@ fn in_colour() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Prints a result. A closed standard output ends nothing.
+/// Why a result could not be printed, if one could not.
+static UNSAID: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Prints a result. A reader that has gone had enough; any other failure is that of the whole command.
 fn say(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    let mut output = io::stdout().lock();
+    if let Err(error) = writeln!(output, "{text}").and_then(|()| output.flush())
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        *UNSAID.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+}
+
+/// That all that was to be printed was.
+fn said() -> Result<(), CliError> {
+    match UNSAID.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(RunError::io("write", Path::new("standard output"))(error).into()),
+        None => Ok(()),
+    }
 }
 
 impl Common {

@@ -32,7 +32,7 @@ pub use embedded::FILES as EMBEDDED;
 pub use explain::explain;
 pub use gradients::{Buckets, Edges, GradientsConfig, Quantiles};
 pub use identity::{COMPONENTS, Key, RunId};
-pub use lock::{arguments, from_lock, read_lock, to_play, to_show};
+pub use lock::{arguments, check_lock, from_lock, read_lock, to_play, to_show};
 pub use outside::{Home, Outside};
 pub use resolve::{Resolved, exists, resolve, resolve_rules, resolve_with};
 pub use task::{resolve_task, task_names};

@@ -187,7 +187,7 @@ pub(super) fn checkpoint_file(disk: &Disk, run: &Path, name: &str) -> Result<Vec
     }
     if !disk.exists(&run.join("checkpoints"))? {
         let message = format!("the weights of {} are not here: an archive is without them", summary.name);
-        let help = "the command in its README, with --fresh, makes the run again, weights too";
+        let help = "where its README has a command, that with --fresh makes the run again, weights too";
         return Err(CliError::usage(&message, help));
     }
     let newest = found.checkpoint.ok_or_else(|| corrupt("it has no checkpoint with weights".into()))?;

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::agent::locked;
 use super::{CliError, Common, output};
-use crate::experiment::{self, Resolved};
+use crate::experiment::{self, Key, Resolved};
 use crate::record::archive::archive;
-use crate::record::{Disk, RunDir, RunError, State, digest, reader};
+use crate::record::{Disk, RunDir, RunError, State, compare, digest, reader};
 
 /// A run, and where its archive goes.
 #[derive(Clone, Debug, Args)]
@@ -57,13 +57,22 @@ pub(super) fn finished(disk: &Disk, run: &RunDir) -> Result<String, CliError> {
     }
 }
 
-/// That a run's files are those of its digest, as far as they are here: an unpacked archive is without weights.
+/// That a run's files are those of its digest and its name, as far as they are here: an unpacked archive is without
+/// weights.
 fn intact(disk: &Disk, run: &RunDir, digest: &str) -> Result<(), CliError> {
-    if !disk.exists(&run.path().join("checkpoints"))? || digest::digest(disk, run.path())? == digest {
-        return Ok(());
+    experiment::check_lock(&run.lock()?)?;
+    let corrupt = |what: String| Err(RunError::Corrupt { path: run.path().to_owned(), what }.into());
+    if !run.name().ends_with(&Key::of(&run.canon()?).id()) {
+        return corrupt("canon.txt is not that of its name".to_owned());
     }
-    let what = format!("its files are not those of its digest, {digest}; starpo verify {} says which", run.name());
-    Err(RunError::Corrupt { path: run.path().to_owned(), what }.into())
+    if let Some(what) = compare::damaged(disk, run.path())? {
+        return corrupt(what);
+    }
+    if disk.exists(&run.path().join("checkpoints"))? && digest::digest(disk, run.path())? != digest {
+        let says = format!("starpo verify {} says which", run.name());
+        return corrupt(format!("its files are not those of its digest, {digest}; {says}"));
+    }
+    Ok(())
 }
 
 /// What the archive is, and how it is made again.

@@ -54,6 +54,9 @@ impl Metrics {
                 tensorboard::write(&disk, folder, 1, &records).map(|_| ())
             })?;
         }
+        if [&self.csv, &self.parquet].into_iter().flatten().any(|path| output::is_standard(path)) {
+            return Ok(());
+        }
         if common.json {
             say(&objects(&table).to_string());
         } else if self.csv.is_none() && self.parquet.is_none() && self.tensorboard.is_none() {

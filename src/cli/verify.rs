@@ -61,7 +61,8 @@ impl Verify {
             false => digest::records(&disk, run.path())? == digest::records(&disk, again.path())?,
         };
         let same = |name| compare::same_text(&disk, run.path(), again.path(), name);
-        let kept = kept && same("canon.txt")? && same("result.kdl")?;
+        let sound = || compare::damaged(&disk, run.path()).map(|damaged| damaged.is_none());
+        let kept = kept && same("canon.txt")? && same("result.kdl")? && sound()?;
         let at = if kept { None } else { compare::difference(&disk, run.path(), again.path())? };
         disk.remove_folder(&scratch)?;
         if !kept {

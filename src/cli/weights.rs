@@ -1,7 +1,8 @@
 //! `starpo weights`: a run's weights as a Hugging Face folder, which other programs load.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -13,6 +14,7 @@ use super::{CliError, Common, say};
 use crate::config::Folder;
 use crate::experiment::{AdapterConfig, ModelConfig, ResolvedConfig, WarmStartConfig};
 use crate::policy::{self, Precision};
+use crate::record::{Disk, garbage};
 
 /// A run or an experiment, and where to.
 #[derive(Clone, Debug, Args)]
@@ -50,9 +52,7 @@ impl From<Dtype> for Precision {
 
 impl Weights {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
-        if self.out.exists() {
-            return Err(CliError::usage(&format!("{} is there already", self.out.display()), "name a folder to make"));
-        }
+        let out = self.place()?;
         let subject = Subject::find(&self.subject, &self.overrides, common)?;
         let config = &subject.resolved.config;
         if self.adapter {
@@ -63,9 +63,11 @@ impl Weights {
             let start = folder_of_start(config);
             start.map(unchanged).transpose()?;
             // In full, so that it is found from any folder.
-            let base = std::path::absolute(start.map_or_else(|| self.out.join("base"), |folder| folder.path.clone()));
-            let base = base.map_err(|error| CliError::Agent(format!("{}: {error}", self.out.display())))?;
-            self.make(|folder| {
+            let base = match start {
+                Some(folder) => folder.path.canonicalize().map_err(|error| self.failed(&error))?,
+                None => out.join("base"),
+            };
+            self.make(&out, |folder| {
                 if start.is_none() {
                     let agent = subject.agent()?;
                     let start = subject.start(&agent, common)?;
@@ -79,24 +81,44 @@ impl Weights {
         let agent = subject.agent()?;
         let weights = subject.weights(&agent, common)?;
         let model = agent.model.with(weights);
-        self.make(|folder| model.write_as(folder, self.dtype.into()).map_err(CliError::Agent))?;
+        self.make(&out, |folder| model.write_as(folder, self.dtype.into()).map_err(CliError::Agent))?;
         self.told(common, None);
         Ok(())
     }
 
-    /// Has `write` fill the folder: it is there whole, or not at all.
-    fn make(&self, write: impl FnOnce(&Path) -> Result<(), CliError>) -> Result<(), CliError> {
-        let name = self.out.file_name().unwrap_or_default().to_string_lossy();
-        let draft = self.out.with_file_name(format!(".tmp-{name}-{}-0", std::process::id()));
-        let renamed = |()| {
-            let said = |error| CliError::Agent(format!("{}: {error}", self.out.display()));
-            fs::rename(&draft, &self.out).map_err(said)
-        };
+    /// Where the folder is to be, in full: its name is free, and the folder that it stands in is there, made if need be.
+    fn place(&self) -> Result<PathBuf, CliError> {
+        let to_make =
+            |message: &str| CliError::usage(&format!("{} {message}", self.out.display()), "name a folder to make");
+        if self.out.symlink_metadata().is_ok() {
+            return Err(to_make("is there already"));
+        }
+        let Some(name) = self.out.file_name() else { return Err(to_make("has no name of its own")) };
+        let folder = self.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.exists() {
+            if folder.components().any(|part| part == Component::ParentDir) {
+                return Err(to_make("leads through a folder that is not there"));
+            }
+            fs::create_dir_all(folder).map_err(|error| self.failed(&error))?;
+        }
+        Ok(folder.canonicalize().map_err(|error| self.failed(&error))?.join(name))
+    }
+
+    /// Has `write` fill the folder `out`: it is there whole, or not at all.
+    fn make(&self, out: &Path, write: impl FnOnce(&Path) -> Result<(), CliError>) -> Result<(), CliError> {
+        garbage::clear(&Disk::default(), out)?;
+        let name = out.file_name().unwrap_or_default().to_string_lossy();
+        let draft = out.with_file_name(format!(".tmp-{name}-{}-0", std::process::id()));
+        let renamed = |()| fs::rename(&draft, out).map_err(|error| self.failed(&error));
         let made = write(&draft).and_then(renamed);
         if made.is_err() {
             let _ = fs::remove_dir_all(&draft);
         }
         made
+    }
+
+    fn failed(&self, error: &io::Error) -> CliError {
+        CliError::Agent(format!("{}: {error}", self.out.display()))
     }
 
     fn told(&self, common: &Common, base: Option<&Path>) {

@@ -183,6 +183,23 @@ pub fn to_show(text: &str) -> Result<Resolved, Diagnostics> {
     read(text, |_| false)
 }
 
+/// That a lock was not altered, as far as this program can tell: of another version's it cannot.
+///
+/// # Errors
+/// As [`to_show`].
+pub fn check_lock(text: &str) -> Result<(), Diagnostics> {
+    let source = Source::lock(text);
+    let document = config::parse(&source)?;
+    let nodes = document.get("run").and_then(KdlNode::children).map(kdl::KdlDocument::nodes).unwrap_or_default();
+    let listed = nodes.iter().find(|node| node.name().value() == "epochs").and_then(KdlNode::children);
+    let listed = listed.map(kdl::KdlDocument::nodes).unwrap_or_default();
+    let known = |(component, epoch): &(&str, u32)| {
+        let node = listed.iter().find(|node| node.name().value() == *component);
+        node.and_then(|node| node.get(0)?.as_integer()) == Some(i128::from(*epoch))
+    };
+    if COMPONENTS.iter().all(known) { to_show(text).map(drop) } else { Ok(()) }
+}
+
 /// Makes the run of a lock's text again. Needs no other file.
 ///
 /// # Errors

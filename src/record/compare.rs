@@ -55,15 +55,29 @@ pub fn same_text(disk: &Disk, a: &Path, b: &Path, name: &str) -> Result<bool, Ru
     Ok(disk.read(&a.join(name))? == disk.read(&b.join(name))?)
 }
 
-/// The first difference of two runs' last checkpoints; a damaged one is no checkpoint, and differs from any.
-fn weights(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, RunError> {
-    let [one, other] = [a, b].map(|run| checkpoint::latest(disk, run));
-    let (one, other) = (one?, other?);
-    if let Some(damaged) = one.warnings.into_iter().chain(other.warnings).next() {
-        return Ok(Some(damaged));
+/// What is wrong with the checkpoints of a run, if it has the folder for them: they stay behind when it is archived.
+///
+/// # Errors
+/// If the folder cannot be listed.
+pub fn damaged(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
+    let steps = checkpoint::steps(disk, run)?;
+    if steps.is_empty() {
+        return Ok(disk.exists(&checkpoint::checkpoints(run))?.then(|| "checkpoints/ holds none".to_owned()));
     }
+    let wrong = |step| Some(format!("checkpoint {step}: {}", checkpoint::load(disk, run, step).err()?));
+    Ok(steps.into_iter().find_map(wrong))
+}
+
+/// The first difference of two runs' last checkpoints; a damaged one differs from any.
+fn weights(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, RunError> {
+    for run in [a, b] {
+        if let Some(damaged) = damaged(disk, run)? {
+            return Ok(Some(damaged));
+        }
+    }
+    let [one, other] = [a, b].map(|run| checkpoint::latest(disk, run).map(|found| found.checkpoint));
     let files = |found: Option<checkpoint::Checkpoint>| found.map(|found| found.files).unwrap_or_default();
-    let (one, other) = (files(one.checkpoint), files(other.checkpoint));
+    let (one, other) = (files(one?), files(other?));
     let differs = one.iter().zip(&other).find(|(one, other)| one != other);
     Ok(differs.map(|((name, _), _)| format!("{name} of the last checkpoint")))
 }

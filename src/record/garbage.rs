@@ -190,7 +190,7 @@ fn is_left_over(disk: &Disk, folder: &Path, name: &str) -> Result<bool, RunError
     Ok(Holder::of(disk, &path)?.is_none())
 }
 
-/// Removes what killed processes left beside a file that they were writing.
+/// Removes what killed processes left beside a file or a folder that they were writing.
 ///
 /// # Errors
 /// The system's.
@@ -202,8 +202,13 @@ pub fn clear(disk: &Disk, path: &Path) -> Result<(), RunError> {
     let numbers = |rest: &str| rest.split_once('-').is_some_and(|(maker, count)| is_number(maker) && is_number(count));
     for found in disk.names(folder)?.iter().filter(|found| found.strip_prefix(&draft).is_some_and(numbers)) {
         let path = folder.join(found);
-        if matches!(disk.look(&path)?, Some(Found::File(_))) && is_left_over(disk, folder, found)? {
-            disk.remove_file(&path)?;
+        if !is_left_over(disk, folder, found)? {
+            continue;
+        }
+        match disk.look(&path)? {
+            Some(Found::File(_)) => disk.remove_file(&path)?,
+            Some(Found::Folder) if !disk.is_link(&path)? => disk.remove_folder(&path)?,
+            _ => {}
         }
     }
     Ok(())

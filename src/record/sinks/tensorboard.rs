@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::record::disk::Found;
 use crate::record::timings::unix_time;
 use crate::record::values::leaves;
 use crate::record::{Attempt, Disk, RunError, reader};
@@ -50,21 +51,22 @@ impl Events {
 /// # Errors
 /// The system's.
 pub fn complete(disk: &Disk, folder: &Path, attempt: u32, records: &[Value]) -> Result<(), RunError> {
-    for name in disk.names(folder)?.iter().filter(|name| is_ours(name)) {
+    for path in ours(disk, folder)? {
         // The version and the session's start come before the steps.
-        if events(&disk.read(&folder.join(name))?) == records.len() + 2 {
+        if events(&disk.read(&path)?) == records.len() + 2 {
             return Ok(());
         }
     }
     renew(disk, folder, attempt, records).map(|_| ())
 }
 
-/// The events of a file, a torn last one not among them.
+/// The events of a file up to the first that is torn or damaged.
 fn events(mut file: &[u8]) -> usize {
     let mut count = 0;
-    while let Some((length, _)) = file.split_first_chunk::<8>() {
-        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-        let Some((_, rest)) = file.split_at_checked(length.saturating_add(16)) else { break };
+    while let Some((length, rest)) = file.split_first_chunk::<8>() {
+        let size = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let whole = rest.split_at_checked(size.saturating_add(8));
+        let Some((_, rest)) = whole.filter(|(event, _)| framed(&event[4..4 + size])[8..] == **event) else { break };
         (file, count) = (rest, count + 1);
     }
     count
@@ -73,18 +75,24 @@ fn events(mut file: &[u8]) -> usize {
 /// Writes the event file of an attempt and removes those of others.
 fn renew(disk: &Disk, folder: &Path, attempt: u32, records: &[Value]) -> Result<PathBuf, RunError> {
     let path = write(disk, folder, attempt, records)?;
-    let names = disk.names(folder)?;
-    for other in names.iter().filter(|name| is_ours(name)).map(|name| folder.join(name)) {
-        if other != path {
-            disk.remove_file(&other)?;
-        }
+    disk.remove_drafts(folder)?;
+    for other in ours(disk, folder)?.iter().filter(|other| **other != path) {
+        disk.remove_file(other)?;
     }
     Ok(path)
 }
 
-/// Whether a file is one of [`write`]'s, or its half written draft.
-fn is_ours(name: &str) -> bool {
-    name.trim_start_matches(".tmp-").starts_with("events.out.tfevents.") && name.contains(".starpo")
+/// The files of [`write`] in a folder.
+fn ours(disk: &Disk, folder: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let mut found = Vec::new();
+    for name in disk.names(folder)? {
+        let number = name.strip_prefix("events.out.tfevents.").and_then(|rest| rest.strip_suffix(".starpo"));
+        let numbered = number.is_some_and(|number| number.len() == 10 && number.parse::<u32>().is_ok());
+        if numbered && matches!(disk.look(&folder.join(&name))?, Some(Found::File(_))) {
+            found.push(folder.join(name));
+        }
+    }
+    Ok(found)
 }
 
 /// Writes the event file of attempt `attempt` into a folder, made if need be: where it is.

@@ -170,6 +170,18 @@ fn standard_output_takes_a_file_alone() {
     assert!(starpo(folder, &["export", &name, "-o", "/dev/stdout"]).stdout == archive, "through a pipe");
     let page = into("page.html", &["report", &name, "-o", "/dev/stdout"]);
     assert!(page.starts_with(b"<!doctype html>") && page.trim_ascii_end().ends_with(b"</html>"));
+    let full = |words: &[&str]| {
+        let output = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_starpo"));
+        let done = command.args(words).current_dir(folder).stdout(output).output().unwrap();
+        assert_eq!(done.status.code(), Some(1), "{words:?}");
+        assert!(String::from_utf8(done.stderr).unwrap().contains("No space left on device"));
+    };
+    full(&["metrics", &name]);
+    full(&["show", "bandit", "--json"]);
+    full(&["report", &name, "-o", "/dev/stdout"]);
+    let alone = starpo(folder, &["metrics", &name, "--csv", "/dev/stdout", "--json"]).stdout;
+    assert!(alone.starts_with(b"step,") && !alone.contains(&b'{'));
     fs::write(folder.join("log"), "before\n").unwrap();
     let table = String::from_utf8(into("log", &["metrics", &name, "--csv", "/dev/stdout"])).unwrap();
     assert!(table.starts_with("before\nstep,") && table.lines().count() == 4, "{table}");
@@ -184,12 +196,19 @@ fn events_that_stop_halfway_are_written_anew() {
     let events = folder.join("runs").join(&name).join("tensorboard");
     let file = events.join(&Disk::default().names(&events).unwrap()[0]);
     let whole = fs::read(&file).unwrap();
-    for left in [whole.len() - 1, 60, 0] {
-        fs::write(&file, &whole[..left]).unwrap();
-        fs::write(events.join("events.out.tfevents.1.theirs"), "kept").unwrap();
+    let theirs = ["events.out.tfevents.1.theirs", "events.out.tfevents.1768800000.host.starpo.0"];
+    theirs.iter().for_each(|name| fs::write(events.join(name), "kept").unwrap());
+    fs::create_dir(events.join("events.out.tfevents.0000000009.starpo")).unwrap();
+    let pipe = events.join("events.out.tfevents.0000000008.starpo");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut flipped = whole.clone();
+    flipped[60] ^= 1;
+    for damaged in [&whole[..whole.len() - 1], &whole[..60], &[], &flipped] {
+        fs::write(&file, damaged).unwrap();
         run(folder, &["steps=3", "logging.tensorboard=true"]);
-        assert_eq!(fs::metadata(&file).unwrap().len(), whole.len() as u64);
-        assert_eq!(fs::read(events.join("events.out.tfevents.1.theirs")).unwrap(), b"kept");
+        let again = fs::read(&file).unwrap();
+        assert!(again.len() == whole.len() && again != damaged);
+        theirs.iter().for_each(|name| assert_eq!(fs::read(events.join(name)).unwrap(), b"kept"));
     }
 }
 
@@ -205,6 +224,19 @@ fn what_was_altered_is_not_exported() {
     let (code, error) = refusal(folder, &["export", &name]);
     assert!(code == 1 && error.contains("its files are not those of its digest"), "{error}");
     fs::write(path.join("metrics.jsonl"), metrics).unwrap();
+    let altered = [
+        ("run.lock.kdl", "seed 1", "seed 2", "the lock was edited or damaged"),
+        ("canon.txt", "seed\tu64\t1", "seed\tu64\t2", "canon.txt is not that of its name"),
+        ("checkpoints/000000/manifest.json", "\"step\": 0", "\"step\": 1", "checkpoint 0: "),
+    ];
+    for (file, from, to, words) in altered {
+        let text = fs::read_to_string(path.join(file)).unwrap();
+        assert!(text.contains(from), "{file}");
+        fs::write(path.join(file), text.replacen(from, to, 1)).unwrap();
+        let (code, error) = refusal(folder, &["export", &name]);
+        assert!(code != 0 && error.contains(words), "{file}: {error}");
+        fs::write(path.join(file), text).unwrap();
+    }
     fs::write(path.join("rollouts/step-000001.jsonl"), "{}\n").unwrap();
     for verb in ["export", "report", "metrics"] {
         let (code, error) = refusal(folder, &[verb, &name]);
@@ -227,6 +259,8 @@ fn verify_names_the_damaged_file() {
     let path = folder.join("runs").join(&name);
     let damaged = [
         ("checkpoints/000002/optimizer.safetensors", "optimizer.safetensors is damaged: its bytes are not those"),
+        ("checkpoints/000002/manifest.json", "manifest.json is damaged"),
+        ("checkpoints/000000/optimizer.safetensors", "checkpoint 0: "),
         ("canon.txt", "first of all differs canon.txt"),
         ("result.kdl", "first of all differs result.kdl"),
     ];
@@ -254,7 +288,20 @@ fn weights_are_written_whole() {
     let folder = folder();
     let folder = folder.path();
     let name = run(folder, &["steps=1"]);
+    fs::create_dir(folder.join(".tmp-out-999999999-0")).unwrap();
+    fs::write(folder.join(".tmp-out-999999999-0/model.safetensors"), "half").unwrap();
     answer(folder, &["weights", &name, "out"]);
+    std::os::unix::fs::symlink("nowhere", folder.join("dangling")).unwrap();
+    let places = [("dangling", "is there already"), ("new/..", "has no name"), ("new/../w", "is not there")];
+    for (place, words) in places {
+        let (code, error) = refusal(folder, &["weights", &name, place]);
+        assert!(code == 2 && error.contains(words) && !folder.join("new").exists(), "{place}: {error}");
+    }
+    let adapted = run(folder, &["steps=1", "adapter=lora"]);
+    answer(folder, &["weights", &adapted, "out/../adapted", "--adapter"]);
+    let config = fs::read_to_string(folder.join("adapted/adapter_config.json")).unwrap();
+    let base = folder.canonicalize().unwrap().join("adapted/base");
+    assert!(config.contains(base.to_str().unwrap()) && base.join("config.json").exists(), "{config}");
     assert!(Disk::default().names(folder).unwrap().iter().all(|name| !name.starts_with(".tmp-")));
     assert!(folder.join("out/model.safetensors").exists());
     let (code, error) = refusal(folder, &["weights", &name, "out/config.json/in"]);
