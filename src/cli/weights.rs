@@ -86,7 +86,7 @@ impl Weights {
         Ok(())
     }
 
-    /// Where the folder is to be, in full: its name is free, and the folder that it stands in is there, made if need be.
+    /// Where the folder is to be, in full: its name is free, and what it stands in is there, made if need be.
     fn place(&self) -> Result<PathBuf, CliError> {
         let to_make =
             |message: &str| CliError::usage(&format!("{} {message}", self.out.display()), "name a folder to make");
