@@ -124,8 +124,8 @@ fn argument() -> impl Strategy<Value = String> {
     ]
 }
 
-/// As [`told`], within a second: of several tries, since a machine may have other things to do. One that is so busy that
-/// nothing helps takes as much longer for an empty experiment.
+/// As [`told`], within a second: of several tries, since a machine may have other things to do. One that is so busy
+/// that nothing helps takes as much longer for an empty experiment.
 #[expect(clippy::disallowed_methods, reason = "it is about time")]
 fn sound(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
     let (slow, mut took) = (Duration::from_secs(1), Duration::MAX);
