@@ -27,6 +27,7 @@ pub mod sweep;
 pub mod tree;
 
 pub use canon::{HEADER, canonical, type_name};
+pub(crate) use document::names_a_directory;
 pub use error::{Diagnostic, Diagnostics};
 pub use explain::{Explanation, explain};
 pub use overrides::ShortName;

@@ -16,7 +16,7 @@ use crate::record::{Disk, RunDir, RunError, State, compare, digest, reader};
 pub(super) struct Export {
     /// A run's directory, a tag, or any unique prefix of its name or id
     run: String,
-    /// The file; by default the run's name with `.tar.zst`, in the current folder
+    /// The file, `-` for standard output; by default the run's name with `.tar.zst`, in the current folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -18,10 +18,10 @@ pub(super) struct Metrics {
     /// A row a turn of the recorded training episodes, instead of a row a step
     #[arg(long)]
     turns: bool,
-    /// Write CSV to a file
+    /// Write CSV to a file, `-` for standard output
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write Parquet to a file (a build with `--features parquet`)
+    /// Write Parquet to a file, `-` for standard output (a build with `--features parquet`)
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
     /// Write an event file into a folder, for TensorBoard

@@ -43,10 +43,10 @@ pub(super) fn say(path: &Path, text: &str) {
     }
 }
 
-/// Whether a path is what standard output goes to: `/dev/stdout`, or the file that a shell sends it to.
+/// Whether a path is what standard output goes to: `-`, `/dev/stdout`, or the file that a shell sends it to.
 pub(super) fn is_standard(path: &Path) -> bool {
     let output = io::stdout().as_fd().try_clone_to_owned().and_then(|output| File::from(output).metadata());
     let same =
         |named: fs::Metadata| output.is_ok_and(|output| (output.dev(), output.ino()) == (named.dev(), named.ino()));
-    path.metadata().is_ok_and(same)
+    path == Path::new("-") || path.metadata().is_ok_and(same)
 }

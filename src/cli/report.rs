@@ -17,7 +17,7 @@ pub(super) struct Report {
     subject: String,
     /// A second run: curves of both, and what their configs differ in
     other: Option<String>,
-    /// Where the page goes; `<name>.html` in the working folder by default
+    /// Where the page goes, `-` for standard output; `<name>.html` in the working folder by default
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

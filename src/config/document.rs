@@ -122,7 +122,7 @@ fn count(document: &KdlDocument) -> usize {
 pub(super) const NAMES: &str = "at most 200 letters, digits, `-`, `_` and `.`: it names a directory";
 
 /// Whether a name can begin that of a directory, on every system and with what is added to it.
-pub(super) fn names_a_directory(name: &str) -> bool {
+pub(crate) fn names_a_directory(name: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.len() <= 200 && name.chars().all(legal) && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::config::names_a_directory;
 use crate::record::disk::Found;
 use crate::record::{Disk, RunError, reader};
 
@@ -14,9 +15,7 @@ pub const FOLDER: &str = "tags";
 /// [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if another run bears it; [`RunError::Shadows`] if
 /// the name or the id of a run begins with it; the system's.
 pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let sound = tag.starts_with(|c: char| c.is_ascii_alphanumeric()) && tag.chars().all(plain) && tag.len() <= 200;
-    if !sound || disk.exists(&runs.join(tag))? {
+    if !names_a_directory(tag) || disk.exists(&runs.join(tag))? {
         return Err(RunError::NoTag { tag: tag.to_owned() });
     }
     match find(disk, runs, tag)? {

@@ -168,6 +168,8 @@ fn standard_output_takes_a_file_alone() {
     assert!(into("a.tar.zst", &["export", &name, "-o", "/dev/stdout"]) == archive);
     assert!(into("b.tar.zst", &["export", &name, "-o", "b.tar.zst"]) == archive);
     assert!(starpo(folder, &["export", &name, "-o", "/dev/stdout"]).stdout == archive, "through a pipe");
+    assert!(starpo(folder, &["export", &name, "-o", "-"]).stdout == archive, "as `-`");
+    assert!(!folder.join("-").exists());
     let page = into("page.html", &["report", &name, "-o", "/dev/stdout"]);
     assert!(page.starts_with(b"<!doctype html>") && page.trim_ascii_end().ends_with(b"</html>"));
     let full = |words: &[&str]| {
