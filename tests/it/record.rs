@@ -160,6 +160,7 @@ fn a_checkpoint_comes_back_as_it_was() {
         step,
         files: vec![("a.safetensors".into(), vec![1, 2, step as u8]), ("b.bin".into(), Vec::new())],
         offsets: [("metrics.jsonl".to_owned(), 0)].into(),
+        recorded: [("metrics.jsonl".to_owned(), "digest".to_owned())].into(),
         counters: json!({"z": 1e-7, "a": [0.1, null], "seed": u64::MAX}),
     };
     for step in [10, 20, 30] {
@@ -352,7 +353,9 @@ fn records_are_canonical() {
 
 #[test]
 fn a_full_disk_says_so_and_what_to_do() {
-    let error = Disk::default().append(Path::new("/dev/full"), b"x").unwrap_err();
+    let full = Path::new("/dev/full");
+    let source = fs::File::options().write(true).open(full).unwrap().write_all(b"x").unwrap_err();
+    let error = RunError::Io { doing: "write", path: full.to_owned(), source };
     assert_eq!(error.to_string(), "cannot write /dev/full: No space left on device");
     let help = error.help().unwrap().to_string();
     assert_eq!((help.as_str(), error.exit_code()), ("free space and run the same command again: it resumes", 1));

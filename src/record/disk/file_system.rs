@@ -20,11 +20,11 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     /// The names in a folder, in any order. Names that are not UTF-8 are not ours and are left out.
     fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
 
-    /// A file, opened.
+    /// A file, opened. What may never end when it is read, or let nobody write to it, is refused.
     fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn Handle>>;
 
     /// A file, made if need be, under an exclusive lock that ends with the process or the value. None if another
-    /// process, or this one, has it locked. Where the file system knows no locks, it counts as locked by us: what the
+    /// process, or this one, has it locked; what is no file is refused. Where the file system knows no locks, it counts as locked by us: what the
     /// file says must then decide.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Handle>>>;
 
@@ -59,7 +59,7 @@ pub enum How {
     Read,
     /// Writing a file that was not there.
     New,
-    /// Writing at the end of a file, made if need be.
+    /// Writing at the end of a file that is there.
     Append,
     /// Changing a file that is there.
     Change,
@@ -94,6 +94,14 @@ impl Handle for File {
 #[derive(Debug)]
 pub struct System;
 
+/// Opening a pipe waits for whoever has its other end, and reading a device may never come to one.
+fn refuse_endless(path: &Path) -> io::Result<()> {
+    match System.look(path)? {
+        Some(Found::Other) => Err(io::Error::other("it is a pipe, a socket or a device, and no file")),
+        _ => Ok(()),
+    }
+}
+
 impl FileSystem for System {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         match fs::metadata(path) {
@@ -121,17 +129,19 @@ impl FileSystem for System {
     }
 
     fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn Handle>> {
+        refuse_endless(path)?;
         let mut options = OpenOptions::new();
         match how {
             How::Read => options.read(true),
             How::New => options.write(true).create_new(true),
-            How::Append => options.append(true).create(true),
+            How::Append => options.append(true),
             How::Change => options.write(true),
         };
         Ok(Box::new(options.open(path)?))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Handle>>> {
+        refuse_endless(path)?;
         loop {
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
             match file.try_lock() {
