@@ -249,6 +249,41 @@ fn resuming_cuts_away_what_came_after_the_checkpoint() {
     assert_eq!(fs::read(&metrics).unwrap(), b"");
 }
 
+/// Nothing is made anew that the run has begun to write: not even its directory.
+#[test]
+fn a_record_that_vanishes_meanwhile_fails_the_run() {
+    let cases = [
+        ("metrics.jsonl", None, "metrics.jsonl: No such file or directory"),
+        ("metrics.jsonl", Some(""), "metrics.jsonl was altered: it holds 24 bytes, and the run wrote 48"),
+        ("metrics.jsonl", Some("{\"step\":7,\"rollout\":{}}\n"), "metrics.jsonl was altered: it does not hold"),
+        ("rollouts/step-000001.jsonl.zst", None, "was altered: rollouts/ lacks steps 1"),
+        ("rollouts", None, "was altered: rollouts/ lacks steps 1"),
+        ("", None, "rollouts: No such file or directory"),
+    ];
+    for (file, content, words) in cases {
+        let (disk, runs) = (Disk::default(), folder());
+        let dir = open(&disk, runs.path()).unwrap();
+        let attempt = dir.begin(&facts()).unwrap().unwrap().attempt;
+        let step = |step: usize| {
+            attempt.write_rollouts(step, "{}\n")?;
+            attempt.append_metrics(&json!({"step": step, "rollout": {}}))?;
+            attempt.save_checkpoint(step, Vec::new(), Value::Null, 2, None)
+        };
+        step(1).unwrap();
+        let path = dir.path().join(file);
+        match content {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None if path.is_dir() => fs::remove_dir_all(&path).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let error = step(2).and_then(|()| attempt.finish(2, &json!({}), None, None)).unwrap_err().to_string();
+        assert!(error.contains(words), "{file:?}: {error}");
+        let _ = attempt.fail(&error);
+        assert_eq!(dir.path().exists(), !file.is_empty(), "{file:?}");
+        assert!(!dir.path().join("result.kdl").exists(), "{file:?}");
+    }
+}
+
 #[test]
 fn a_lock_of_nobody_is_waited_for() {
     let (disk, runs) = (Disk::default(), folder());

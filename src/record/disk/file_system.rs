@@ -9,7 +9,7 @@ use std::path::Path;
 /// A file system. A change is one call, which may fail, or be the process's last; what was not forced to the disk by
 /// then may be gone after the machine went down, in any order.
 pub trait FileSystem: fmt::Debug + Send + Sync {
-    /// What is there; None if nothing is.
+    /// What is there; None if nothing is, or a link that leads nowhere.
     fn look(&self, path: &Path) -> io::Result<Option<Found>>;
 
     /// Whether a path is a symbolic link. A file system that has none says no.
@@ -94,10 +94,18 @@ impl Handle for File {
 #[derive(Debug)]
 pub struct System;
 
+/// Whether there is nothing at a path: a link may lead to where nothing is, or round in a circle.
+fn leads_nowhere(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
 /// Opening a pipe waits for whoever has its other end, and reading a device may never come to one.
 fn refuse_endless(path: &Path) -> io::Result<()> {
     match System.look(path)? {
-        Some(Found::Other) => Err(io::Error::other("it is a pipe, a socket or a device, and no file")),
+        Some(Found::Other) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is a pipe, a socket or a device, and no file"))
+        }
         _ => Ok(()),
     }
 }
@@ -108,14 +116,14 @@ impl FileSystem for System {
             Ok(found) if found.is_dir() => Ok(Some(Found::Folder)),
             Ok(found) if found.is_file() => Ok(Some(Found::File(found.len()))),
             Ok(_) => Ok(Some(Found::Other)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(error) if leads_nowhere(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     fn is_link(&self, path: &Path) -> io::Result<bool> {
         match fs::symlink_metadata(path) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+            Err(error) if leads_nowhere(&error) => Ok(false),
             found => Ok(found?.is_symlink()),
         }
     }
