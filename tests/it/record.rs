@@ -255,7 +255,7 @@ fn a_record_that_vanishes_meanwhile_fails_the_run() {
     let cases = [
         ("metrics.jsonl", None, "metrics.jsonl: No such file or directory"),
         ("metrics.jsonl", Some(""), "metrics.jsonl was altered: it holds 24 bytes, and the run wrote 48"),
-        ("metrics.jsonl", Some("{\"step\":7,\"rollout\":{}}\n"), "metrics.jsonl was altered: it does not hold"),
+        ("metrics.jsonl", Some("{\"step\":1,\"rollout\":[]}\n"), "metrics.jsonl was altered: it does not hold"),
         ("rollouts/step-000001.jsonl.zst", None, "was altered: rollouts/ lacks steps 1"),
         ("rollouts", None, "was altered: rollouts/ lacks steps 1"),
         ("", None, "rollouts: No such file or directory"),
