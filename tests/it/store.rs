@@ -1,5 +1,6 @@
 //! The folder of runs as a person keeps it: names, what is freed, verified, exported, started from; and old runs.
 
+mod damage;
 mod files;
 
 use std::fs;

@@ -1,0 +1,136 @@
+//! Sweeps and warm starts of which something is damaged, and what is said of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{QUICK, answer, folder, refusal, run, starpo};
+
+/// A sweep of two runs, and what it printed.
+#[track_caller]
+fn sweep(folder: &Path) -> String {
+    answer(folder, &words(&["seed=1,2"]))
+}
+
+fn words<'w>(more: &[&'w str]) -> Vec<&'w str> {
+    [&["sweep", "bandit", "steps=1"], &QUICK[..], more].concat()
+}
+
+fn written(folder: &Path) -> PathBuf {
+    fs::read_dir(folder.join("runs/sweeps")).unwrap().next().unwrap().unwrap().path()
+}
+
+fn runs(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut runs: Vec<PathBuf> = all.filter(|path| path.join("run.lock.kdl").exists()).collect();
+    runs.sort();
+    runs
+}
+
+/// Its list of cells is damaged, and still names them.
+#[test]
+fn a_damaged_sweep_keeps_its_runs() {
+    let folder = folder();
+    let folder = folder.path();
+    sweep(folder);
+    let list = written(folder).join("sweep.kdl");
+    fs::write(&list, [&fs::read(&list).unwrap()[..], b"\xff"].concat()).unwrap();
+    fs::remove_file(written(folder).join("report.html")).unwrap();
+    fs::remove_dir_all(written(folder).join("output")).unwrap();
+    assert!(answer(folder, &["gc", "--yes"]).starts_with("0 folders"));
+    assert_eq!(runs(folder).len(), 2);
+}
+
+/// A run that says it is done and lacks a part of its record is named, by the sweep as by itself, and counts nowhere.
+#[test]
+fn a_damaged_run_is_not_counted() {
+    let folder = folder();
+    let folder = folder.path();
+    sweep(folder);
+    let name = written(folder).file_name().unwrap().to_str().unwrap().to_owned();
+    let one = &runs(folder)[0];
+    let cases = [
+        ("result.kdl", &b""[..], "its result.kdl is missing or damaged"),
+        ("metrics.jsonl", b"", "metrics.jsonl ends at step 0, and result.kdl is of step 1"),
+        ("canon.txt", b"", "canon.txt"),
+    ];
+    for (file, content, told) in cases {
+        let file = one.join(file);
+        let before = fs::read(&file).unwrap();
+        fs::write(&file, content).unwrap();
+        for words in [vec!["sweep", &name], words(&["seed=1,2"]), vec!["compare", &name]] {
+            let (code, error) = refusal(folder, &words);
+            assert!(code == 1 && error.contains(told), "{words:?}: {error}");
+        }
+        fs::write(&file, before).unwrap();
+    }
+    assert!(sweep(folder).contains("2 of 2 cells done"));
+    fs::remove_dir_all(one).unwrap();
+    assert!(answer(folder, &["compare", &name]).contains("1 of 2 cells done"));
+    assert!(sweep(folder).contains("2 of 2 cells done"), "it is made again");
+}
+
+/// The table does not depend on the page.
+#[test]
+fn a_table_is_shown_without_a_page() {
+    let folder = folder();
+    let folder = folder.path();
+    sweep(folder);
+    let page = written(folder).join("report.html");
+    fs::remove_file(&page).unwrap();
+    fs::create_dir(&page).unwrap();
+    let output = starpo(folder, &words(&["seed=1,2"]));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.code() == Some(1) && table.contains("2 of 2 cells done"), "{table}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("report.html"));
+}
+
+#[test]
+fn no_tag_is_a_sweep() {
+    let folder = folder();
+    let folder = folder.path();
+    sweep(folder);
+    let one = runs(folder)[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let name = written(folder).file_name().unwrap().to_str().unwrap().to_owned();
+    for tag in [&name[..], &name[..9]] {
+        let (code, error) = refusal(folder, &["tag", &one, tag]);
+        assert!(code == 2 && error.contains("is called so, in short"), "{error}");
+    }
+}
+
+/// An error that cannot be shown has its exit code all the same.
+#[test]
+fn no_error_needs_its_words() {
+    let folder = folder();
+    let mute = |words: &[&str]| {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_starpo"));
+        command.args(words).current_dir(folder.path()).stderr(full).output().unwrap().status.code()
+    };
+    assert_eq!(mute(&["run", "nope"]), Some(2));
+    assert_eq!(mute(&["show", "bandit", "x=1"]), Some(2));
+    assert_eq!(mute(&["show", "bandit"]), Some(0));
+}
+
+/// `--fresh` does not reach a warm start: it is moved away by hand.
+#[test]
+fn a_damaged_warm_start_is_made_again() {
+    let folder = folder();
+    let folder = folder.path();
+    let warm =
+        ["warm-start=expert", "warm-start.episodes=2", "warm-start.steps=1", "max-response-tokens=40", "steps=1"];
+    let words = |seed| [&warm[..], &[seed]].concat();
+    run(folder, &words("seed=1"));
+    let start = runs(folder).into_iter().find(|run| run.to_str().unwrap().contains("/warm-")).unwrap();
+    let checkpoint = fs::read_dir(start.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    let file = checkpoint.join("model.safetensors");
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let quick = QUICK.iter().filter(|word| !word.starts_with("warm-start") && !word.starts_with("max-response"));
+    let all = [&["run", "bandit"], &words("seed=2")[..], &quick.copied().collect::<Vec<_>>()].concat();
+    let (_, error) = refusal(folder, &all);
+    assert!(error.contains("move the directory of this warm start away"), "{error}");
+    fs::rename(&start, folder.join("away")).unwrap();
+    run(folder, &words("seed=2"));
+}
