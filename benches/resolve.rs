@@ -18,7 +18,8 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let axes = AXES.map(str::to_owned);
     let begun = Instant::now();
-    let cells = experiment::sweep("sokoban", &axes, &Outside::new(root), &|_| false, &mut |_| Ok::<(), Infallible>(()));
+    let nothing = &mut |_: &_| Ok::<(), Infallible>(());
+    let cells = experiment::sweep("sokoban", &axes, &Outside::new(root), &|_| false, nothing, &mut |_| Ok(()));
     let Ok(cells) = cells.expect("the sweep is sound");
     println!("{} cells: {:.2} s", cells.cells.len(), begun.elapsed().as_secs_f64());
     let experiments = EMBEDDED.iter().map(|(path, _)| *path).filter(|path| path.starts_with("experiments/"));

@@ -237,18 +237,20 @@ pub fn main(cli: Cli) -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "this is where errors are shown")]
+/// Shows an error. Where that cannot be written either, the exit code is all there is.
 fn complain(error: CliError, json: bool) {
     match error {
         CliError::Config(diagnostics) if json => say(&diagnostics.json().to_string()),
         CliError::Config(diagnostics) => {
-            eprint!("{}", diagnostics.render(in_colour()));
+            let _ = write!(io::stderr(), "{}", diagnostics.render(in_colour()));
         }
         error if json => {
             let help = error.help().map(|help| help.to_string());
             say(&serde_json::json!({ "error": error.to_string(), "help": help }).to_string());
         }
-        error => eprintln!("{:?}", miette::Report::new(error)),
+        error => {
+            let _ = writeln!(io::stderr(), "{:?}", miette::Report::new(error));
+        }
     }
 }
 

@@ -35,6 +35,9 @@ pub mod tags;
 pub mod timings;
 pub mod values;
 
+/// The folder of sweeps in a folder of runs.
+pub const SWEEPS: &str = "sweeps";
+
 pub use attempt::{Attempt, Begun, Facts};
 pub use checkpoint::Checkpoint;
 pub use disk::Disk;

@@ -45,7 +45,7 @@ impl Shown {
     fn text(&self, result: &SweepResult) -> String {
         let comparison = &result.comparison;
         let done = result.cells.iter().filter(|cell| cell.digest.is_some()).count();
-        let mut text = format!("{}: {done} of {} cells done\n", result.name, result.cells.len());
+        let mut text = format!("{}: {done} of {} cells done\n", result.name, result.cells.len() + result.missing.len());
         for run in &result.missing {
             text.push_str(&format!("missing: the directory of {run} is not there\n"));
         }

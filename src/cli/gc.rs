@@ -21,7 +21,8 @@ pub(super) struct Gc {
 impl Gc {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
-        let Finding { garbage: found, passed_over } = garbage::find(&disk, &common.runs_dir, Path::new("golden"))?;
+        let find = || garbage::find(&disk, &common.runs_dir, Path::new("golden"));
+        let Finding { garbage: found, passed_over } = find()?;
         let bytes: u64 = found.iter().map(|garbage| garbage.bytes).sum();
         if !common.json {
             let line = |g: &Garbage| format!("{:<12} {:>10}  {}", g.what, mebibytes(g.bytes), g.path.display());
@@ -31,7 +32,9 @@ impl Gc {
         passed_over.iter().for_each(|what| tell(common, &format!("left alone: {what}")));
         let removes = !found.is_empty() && (self.yes || !common.json && confirmed());
         let mut freed = 0;
-        for garbage in found.iter().filter(|_| removes) {
+        // While somebody thought about it, a sweep or a tag may have come to name one.
+        let still = if removes { find()?.garbage } else { Vec::new() };
+        for garbage in found.iter().filter(|garbage| still.iter().any(|other| other.path == garbage.path)) {
             match garbage::remove(&disk, garbage)? {
                 true => freed += garbage.bytes,
                 false => tell(common, &format!("left, since it is running: {}", garbage.path.display())),

@@ -306,24 +306,17 @@ pub(super) fn catch_signals() -> Result<(), CliError> {
 /// What a finished run came to.
 fn result(disk: &Disk, run: &RunDir, resolved: &Resolved, common: &Common, how: &str) -> Result<(), CliError> {
     let metrics = reader::metrics(disk, run.path())?;
-    let corrupt = |what: &str| RunError::Corrupt { path: run.path().to_owned(), what: what.to_owned() };
-    let found = reader::result(disk, run.path())?.ok_or_else(|| corrupt("it is done and has no result.kdl"))?;
-    let reader::RunResult { digest, stop, best } = found;
-    let last = metrics.last().ok_or_else(|| corrupt("it is done and has no metrics.jsonl"))?;
+    let reader::RunResult { step, digest, stop, best } = reader::finished(disk, run.path())?;
     let evals: Vec<&Value> = metrics.iter().filter(|line| line["eval"].is_object()).collect();
     if common.json {
         say(&json!({
             "run": resolved.id().to_string(), "key": resolved.key.to_string(), "directory": run.path(),
-            "digest": digest, "stop": stop, "best": best, "first": evals.first(), "last": last,
+            "digest": digest, "stop": stop, "best": best, "first": evals.first(), "last": metrics.last(),
         })
         .to_string());
         return Ok(());
     }
-    say(&format!(
-        "{how}: {} step {}",
-        resolved.id(),
-        metrics.last().map_or(0, |line| line["step"].as_u64().unwrap_or(0))
-    ));
+    say(&format!("{how}: {} step {step}", resolved.id()));
     if let Some(reason) = stop {
         say(&format!("stopped    {reason}"));
     }

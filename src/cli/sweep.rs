@@ -79,8 +79,11 @@ impl Sweep {
             SweepEnded::Interrupted(signal) => Err(CliError::Interrupted(signal)),
             SweepEnded::Done => self.conclude(&disk, &record, common),
             SweepEnded::Failed(runs) => {
-                self.conclude(&disk, &record, common)?;
-                Err(CliError::Failed { message: failures(&runs), output })
+                let mut message = failures(&runs);
+                if let Err(error) = self.conclude(&disk, &record, common) {
+                    message.push_str(&format!("\n{error}"));
+                }
+                Err(CliError::Failed { message, output })
             }
         }
     }
@@ -129,9 +132,9 @@ impl Sweep {
     /// The table, and the page beside the sweep.
     fn conclude(&self, disk: &Disk, record: &Record, common: &Common) -> Result<(), CliError> {
         let result = self.result(disk, record, common)?;
+        self.shown.say(&result, common)?;
         let page = record.path.join("report.html");
         disk.replace(&page, report::sweep::page(disk, &result)?.as_bytes())?;
-        self.shown.say(&result, common)?;
         tell(common, &format!("page {}", page.display()));
         Ok(())
     }

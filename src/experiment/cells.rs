@@ -50,7 +50,8 @@ pub fn sweep_exists(name_or_path: &str, reader: &dyn Reader) -> bool {
 }
 
 /// Resolves every cell of a sweep of `experiments/sweeps/`, or of an experiment crossed with the axes among
-/// `overrides`. When all are sound, `visit` gets the first cell of each run that is `wanted`: what has to be written.
+/// `overrides`. When all are sound, `begin` gets them, then `visit` the first cell of each run that is `wanted`: what has
+/// to be written.
 ///
 /// # Errors
 /// Everything that is wrong with the sweep or with any of its cells.
@@ -59,6 +60,7 @@ pub fn sweep<E>(
     overrides: &[String],
     reader: &dyn Reader,
     wanted: &dyn Fn(&CellRun) -> bool,
+    begin: &mut dyn FnMut(&Cells) -> Result<(), E>,
     visit: &mut dyn FnMut(Resolved) -> Result<(), E>,
 ) -> Result<Result<Cells, E>, Diagnostics> {
     let reader = Once::new(reader);
@@ -88,18 +90,22 @@ pub fn sweep<E>(
         wrong.push(Diagnostic::rule(None, "the sweep has no cells", "what `exclude` leaves out is all there is"));
     }
     Diagnostics::check(wrong)?;
-    let cells: Vec<CellRun> = found.into_iter().flatten().collect();
-    let (mut written, mut known) = (Ok(()), BTreeSet::new());
-    let firsts: Vec<bool> = cells.iter().map(|cell| known.insert(&cell.run) && wanted(cell)).collect();
+    let cells = Cells {
+        name: sweep.name.clone(),
+        baseline: sweep.baseline.clone(),
+        noise: sweep.noise.clone(),
+        report: sweep.report.iter().map(|(metric, _)| metric.clone()).collect(),
+        cells: found.into_iter().flatten().collect(),
+        short_names: short_names.into_iter().collect(),
+    };
+    let (mut written, mut known) = (begin(&cells), BTreeSet::new());
+    let firsts: Vec<bool> = cells.cells.iter().map(|cell| known.insert(&cell.run) && wanted(cell)).collect();
     sweep.each(&|number| firsts[number], &resolve, &mut |_, run| {
         if let (true, Ok(run)) = (written.is_ok(), run) {
             written = visit(run);
         }
     });
-    let Sweep { name, baseline, noise, report, .. } = sweep;
-    let report = report.into_iter().map(|(metric, _)| metric).collect();
-    let short_names = short_names.into_iter().collect();
-    Ok(written.map(|()| Cells { name, baseline, noise, report, cells, short_names }))
+    Ok(written.map(|()| cells))
 }
 
 fn document(name_or_path: &str, reader: &dyn Reader) -> Result<String, Diagnostic> {
@@ -159,6 +165,7 @@ impl Mistakes {
             let titles: Vec<String> = numbers.iter().take(NAMED).map(|number| cells[*number].title()).collect();
             let more = if numbers.len() > NAMED { "; …" } else { "" };
             match numbers.len() == cells.len() {
+                true if cells.len() == 1 => error,
                 true => error.note(&format!("in every one of {} cells", cells.len())),
                 false => {
                     error.note(&format!("in {} of {} cells: {}{more}", numbers.len(), cells.len(), titles.join("; ")))

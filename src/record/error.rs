@@ -63,10 +63,7 @@ pub enum RunError {
 
     /// A run's record is not what the run wrote.
     #[error("{} was altered: {what}", path.display())]
-    #[diagnostic(help(
-        "put back what was there and run the same command again, or start anew with --fresh, which moves the directory \
-         aside"
-    ))]
+    #[diagnostic(help("put back what was there and run the same command again; or {}", mend(path)))]
     Altered { path: PathBuf, what: String },
 
     /// A file of a form that this program does not know yet.
@@ -96,7 +93,7 @@ pub enum RunError {
 
     /// A word that already says a run, as the beginning of its name or id.
     #[error("a run cannot be called \"{tag}\": {run} is called so, in short")]
-    #[diagnostic(help("take a word that no run's name or id begins with"))]
+    #[diagnostic(help("take a word that no run's or sweep's name and no id begins with"))]
     Shadows { tag: String, run: String },
 
     /// More than one run of that name.
@@ -137,7 +134,10 @@ impl RunError {
 fn mend(path: &Path) -> &'static str {
     match path.file_name() {
         Some(name) if name == "sweep.kdl" => "move its directory away and give the sweep again: its runs are kept",
-        _ => "start the run again with --fresh, which moves this directory aside",
+        _ if path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("warm-")) => {
+            "move the directory of this warm start away: the same command makes it again"
+        }
+        _ => "move the run's directory away, as `starpo run … --fresh` does: the same command makes it again",
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::record::disk::{Found, parent};
 use crate::record::lease::{Holder, Lease, start_of};
-use crate::record::{Disk, RunDir, RunError, reader, tags};
+use crate::record::{Disk, RunDir, RunError, SWEEPS, reader, tags};
 
 /// A folder that nothing names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn find(disk: &Disk, runs: &Path, goldens: &Path) -> Result<Finding, RunErro
     for name in disk.names(&runs.join("attic"))? {
         nameless(runs.join("attic").join(name), "moved aside")?;
     }
-    let sweeps = runs.join("sweeps");
+    let sweeps = runs.join(SWEEPS);
     let mut folders = vec![runs.to_owned(), runs.join(tags::FOLDER)];
     folders.extend(disk.names(&sweeps)?.iter().map(|sweep| sweeps.join(sweep)));
     folders.push(sweeps);
@@ -103,7 +103,7 @@ fn kept(
     passed_over: &mut Vec<String>,
 ) -> Result<BTreeSet<String>, RunError> {
     let mut texts = tags::list(disk, runs)?.into_iter().map(|(_, run)| run).collect::<Vec<_>>().join("\n");
-    for folder in [&runs.join("sweeps"), goldens] {
+    for folder in [&runs.join(SWEEPS), goldens] {
         read_all(disk, folder, &mut texts)?;
     }
     let mut kept = BTreeSet::new();
@@ -123,8 +123,8 @@ fn kept(
     }
     let mut new: Vec<String> = kept.iter().cloned().collect();
     while let Some(run) = new.pop() {
-        let run = RunDir::open(disk, &runs.join(run));
-        let (lock, canon) = (readable(run.lock())?, readable(run.canon())?);
+        let [lock, canon] = ["run.lock.kdl", "canon.txt"].map(|name| words(disk, &runs.join(&run).join(name)));
+        let (lock, canon) = (lock?, canon?);
         let lines: BTreeSet<&str> = canon.lines().collect();
         let is_part = |start: &String| start.lines().skip(1).all(|line| lines.contains(line));
         for other in all {
@@ -137,18 +137,16 @@ fn kept(
     Ok(kept)
 }
 
-/// A text that may name runs. What is no text, or is not there, names none; what cannot be read might.
-fn readable(text: Result<String, RunError>) -> Result<String, RunError> {
-    match text {
+/// A file that may name runs, whatever else stands in it. What is not there names none; what cannot be read might.
+fn words(disk: &Disk, path: &Path) -> Result<String, RunError> {
+    match disk.read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(RunError::Io { source, .. })
-            if matches!(
-                source.kind(),
-                io::ErrorKind::InvalidData | io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
-            ) =>
+            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) =>
         {
             Ok(String::new())
         }
-        text => text,
+        Err(error) => Err(error),
     }
 }
 
@@ -164,7 +162,7 @@ fn read_all(disk: &Disk, folder: &Path, texts: &mut String) -> Result<(), RunErr
         match disk.look(&path)? {
             Some(Found::Folder) if disk.is_link(&path)? => {}
             Some(Found::Folder) => read_all(disk, &path, texts)?,
-            Some(Found::File(_)) => texts.push_str(&readable(disk.read_text(&path))?),
+            Some(Found::File(_)) => texts.push_str(&words(disk, &path)?),
             Some(Found::Other) | None => {}
         }
     }

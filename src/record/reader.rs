@@ -232,6 +232,8 @@ pub fn attempts(disk: &Disk, run: &Path) -> Result<Vec<Vec<(String, String)>>, R
 /// What a finished run came to, beside its metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunResult {
+    /// Its last step.
+    pub step: u64,
     pub digest: String,
     /// Why it ended before its last step, if it did.
     pub stop: Option<String>,
@@ -246,9 +248,29 @@ pub struct RunResult {
 pub fn result(disk: &Disk, run: &Path) -> Result<Option<RunResult>, RunError> {
     let read = disk.find_text(&run.join("result.kdl"))?.and_then(|text| Read::parse(&text));
     let result = |read: Read| {
-        Some(RunResult { digest: read.text("digest")?, stop: read.text("stop"), best: read.count("best") })
+        let (step, digest) = (read.count("step")?, read.text("digest")?);
+        Some(RunResult { step, digest, stop: read.text("stop"), best: read.count("best") })
     };
     Ok(read.and_then(result))
+}
+
+/// The result of a run that says it is done, if its records still reach that far.
+///
+/// # Errors
+/// The system's; [`RunError::Corrupt`] if there is no result, or steps or episodes that it is of are gone.
+pub fn finished(disk: &Disk, run: &Path) -> Result<RunResult, RunError> {
+    let corrupt = |what: String| RunError::Corrupt { path: run.to_owned(), what };
+    let result = result(disk, run)?;
+    let result = result.ok_or_else(|| corrupt("it is done, and its result.kdl is missing or damaged".to_owned()))?;
+    let last = last(disk, &run.join("metrics.jsonl"))?["step"].as_u64().unwrap_or(0);
+    if last != result.step {
+        let what = format!("metrics.jsonl ends at step {last}, and result.kdl is of step {}", result.step);
+        return Err(corrupt(what));
+    }
+    match lost(disk, run)? {
+        Some(lost) => Err(corrupt(lost)),
+        None => Ok(result),
+    }
 }
 
 /// The digest in a run's result, if it is done.

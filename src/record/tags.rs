@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::config::names_a_directory;
 use crate::record::disk::Found;
-use crate::record::{Disk, RunError, reader};
+use crate::record::{Disk, RunError, SWEEPS, reader};
 
 /// The folder of tags in a folder of runs.
 pub const FOLDER: &str = "tags";
@@ -13,7 +13,7 @@ pub const FOLDER: &str = "tags";
 ///
 /// # Errors
 /// [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if another run bears it; [`RunError::Shadows`] if
-/// the name or the id of a run begins with it; the system's.
+/// the name or the id of a run, or the name of a sweep, begins with it; the system's.
 pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunError> {
     if !names_a_directory(tag) || disk.exists(&runs.join(tag))? {
         return Err(RunError::NoTag { tag: tag.to_owned() });
@@ -22,9 +22,11 @@ pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunErro
         Some(other) if other != run => Err(RunError::Tagged { tag: tag.to_owned(), run: other }),
         Some(_) => Ok(()),
         None => {
-            let begins = |run: &&String| run.starts_with(tag) || reader::split(run).1.starts_with(tag);
-            if let Some(run) = reader::names(disk, runs)?.iter().find(begins) {
-                return Err(RunError::Shadows { tag: tag.to_owned(), run: run.clone() });
+            let begins = |run: &String| run.starts_with(tag) || reader::split(run).1.starts_with(tag);
+            let sweeps = disk.names(&runs.join(SWEEPS))?;
+            let sweep = sweeps.into_iter().find(|sweep| sweep.starts_with(tag));
+            if let Some(run) = reader::names(disk, runs)?.into_iter().find(begins).or(sweep) {
+                return Err(RunError::Shadows { tag: tag.to_owned(), run });
             }
             disk.ensure_folder(&runs.join(FOLDER))?;
             disk.replace(&runs.join(FOLDER).join(tag), format!("{run}\n").as_bytes())

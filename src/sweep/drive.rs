@@ -58,9 +58,13 @@ struct Drive<'d> {
 /// The runs of a sweep that are not done, each once: the warm starts that are needed and not made come first.
 ///
 /// # Errors
-/// A directory that cannot be read.
+/// A directory that cannot be read, or of a run that says it is done and is damaged.
 pub fn jobs(disk: &Disk, runs: &Path, record: &Record) -> Result<Vec<Job>, RunError> {
-    let done = |run: &String| Ok::<_, RunError>(reader::status(disk, &runs.join(run))?.state == State::Done);
+    let done = |run: &String| {
+        let run = runs.join(run);
+        let done = reader::status(disk, &run)?.state == State::Done;
+        done.then(|| reader::finished(disk, &run)).transpose().map(|result| result.is_some())
+    };
     let (mut warm, mut own, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
     for cell in &record.cells.cells {
         if !known.insert(&cell.run) || done(&cell.run)? {

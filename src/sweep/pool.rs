@@ -90,7 +90,9 @@ impl Pool {
     }
 
     fn spawn(&self, run: &str, threads: usize) -> io::Result<Child> {
-        let output = OpenOptions::new().append(true).create(true).open(self.output.join(format!("{run}.txt")))?;
+        let path = self.output.join(format!("{run}.txt"));
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let output = OpenOptions::new().append(true).create(true).open(&path).map_err(named)?;
         let mut command = Command::new(&self.program);
         command.arg("exec").arg(self.runs.join(run)).arg("--runs-dir").arg(&self.runs);
         command.args(["--threads", &threads.to_string()]);

@@ -7,10 +7,8 @@ use kdl::{KdlDocument, KdlNode};
 use crate::config::show::quoted;
 use crate::config::{Diagnostics, Reader};
 use crate::experiment::{self, CellRun, Cells, Key, Resolved};
-use crate::record::{Disk, RunDir, RunError};
+use crate::record::{Disk, RunDir, RunError, SWEEPS};
 
-/// The folder of sweeps in a folder of runs.
-const FOLDER: &str = "sweeps";
 const FILE: &str = "sweep.kdl";
 /// The version of its form.
 const FORMAT: i128 = 1;
@@ -24,8 +22,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Resolves the sweep and writes down the locks of all its runs and warm starts, then the sweep itself: from here
-    /// on no document matters.
+    /// Resolves the sweep and writes it down, then the locks of all its runs and warm starts: from here on no document
+    /// matters. The sweep comes first, so that all that is made is named, and nothing takes it for garbage.
     ///
     /// # Errors
     /// All that is wrong with the sweep or its cells, with nothing written; or else the disk's.
@@ -36,21 +34,24 @@ impl Record {
         overrides: &[String],
         reader: &dyn Reader,
     ) -> Result<Result<Self, RunError>, Diagnostics> {
+        let mut path = PathBuf::new();
+        let mut begin = |cells: &Cells| Self::write(disk, runs, cells).map(|made| path = made);
         let mut write = |run: Resolved| write(disk, runs, &run);
         let is_there = |name: &String| disk.exists(&runs.join(name).join("run.lock.kdl")).unwrap_or(false);
         let wanted = |cell: &CellRun| !is_there(&cell.run) || !cell.warm_start.as_ref().is_none_or(is_there);
-        let cells = experiment::sweep(name, overrides, reader, &wanted, &mut write)?;
-        Ok(cells.and_then(|cells| Self::write(disk, runs, cells)))
+        let cells = experiment::sweep(name, overrides, reader, &wanted, &mut begin, &mut write)?;
+        Ok(cells.map(|cells| Self { path, cells }))
     }
 
-    fn write(disk: &Disk, runs: &Path, cells: Cells) -> Result<Self, RunError> {
-        let text = to_text(&cells);
-        let path = runs.join(FOLDER).join(format!("{}-{}", cells.name, Key::of_sweep(&text).id()));
+    /// Writes the list of cells: the folder that it is in.
+    fn write(disk: &Disk, runs: &Path, cells: &Cells) -> Result<PathBuf, RunError> {
+        let text = to_text(cells);
+        let path = runs.join(SWEEPS).join(format!("{}-{}", cells.name, Key::of_sweep(&text).id()));
         disk.ensure_folder(&path)?;
         if disk.find_text(&path.join(FILE))?.as_ref() != Some(&text) {
             disk.replace(&path.join(FILE), text.as_bytes())?;
         }
-        Ok(Self { path, cells })
+        Ok(path)
     }
 
     /// The sweep that `name` says: a path, a directory's name, or a unique prefix of one.
@@ -58,7 +59,7 @@ impl Record {
     /// # Errors
     /// [`RunError::Unknown`], [`RunError::Ambiguous`], [`RunError::Corrupt`]; the system's.
     pub fn find(disk: &Disk, runs: &Path, name: &str) -> Result<Self, RunError> {
-        let folder = runs.join(FOLDER);
+        let folder = runs.join(SWEEPS);
         let there = |path: &PathBuf| disk.exists(&path.join(FILE)).unwrap_or(false);
         let direct = [folder.join(name), PathBuf::from(name)].into_iter().find(there);
         let path = match direct {

@@ -93,8 +93,11 @@ impl CellResult {
     /// # Errors
     /// The system's; [`RunError::Corrupt`].
     pub fn read(disk: &Disk, run: &Path) -> Result<Self, RunError> {
+        let state = reader::status(disk, run)?.state;
+        let result = (state == State::Done).then(|| reader::finished(disk, run)).transpose()?;
         let metrics = reader::metrics(disk, run)?;
-        let seed = seed(&disk.read_text(&run.join("canon.txt"))?);
+        let seedless = || RunError::Corrupt { path: run.to_owned(), what: "canon.txt has no seed".to_owned() };
+        let seed = seed(&disk.read_text(&run.join("canon.txt"))?).ok_or_else(seedless)?;
         let evaluated = metrics.iter().rev().find(|line| line["eval"].is_object());
         let tasks = match evaluated.and_then(|line| line["step"].as_u64()) {
             Some(step) => {
@@ -111,8 +114,8 @@ impl CellResult {
             seed,
             run: RunDir::open(disk, run).name(),
             path: run.to_owned(),
-            state: reader::status(disk, run)?.state,
-            digest: reader::digest(disk, run)?,
+            state,
+            digest: result.map(|result| result.digest),
             metrics,
             tasks,
         })
@@ -125,9 +128,10 @@ impl CellResult {
     }
 }
 
-/// The seed in a run's canonical text.
-fn seed(canon: &str) -> u64 {
-    canon.lines().find_map(|line| line.strip_prefix("seed\tu64\t")?.parse().ok()).unwrap_or(0)
+/// The seed in the canonical text of a run, or of a warm start, which has one of its own.
+fn seed(canon: &str) -> Option<u64> {
+    let of = |path: &str| canon.lines().find_map(|line| line.strip_prefix(path)?.strip_prefix("\tu64\t")?.parse().ok());
+    of("seed").or_else(|| of("warm-start.seed"))
 }
 
 /// What pairing reads of an episode.

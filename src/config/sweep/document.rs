@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kdl::{KdlDocument, KdlEntry, KdlNode};
 
-use super::exclude::Exclude;
+use super::exclude::{Exclude, within};
 use super::{Axis, Case};
 use crate::config::document::{Documents, Layer, NAMES, document_name, names_a_directory, override_text};
 use crate::config::schema::{self, fold};
-use crate::config::{Place, Source, error};
+use crate::config::{Diagnostic, Place, Source, error};
 
 /// What stands in a sweep's document.
 #[derive(Default)]
@@ -99,16 +99,16 @@ impl Documents<'_> {
 
     /// The leaves below a body.
     fn cases(&mut self, source: &Arc<Source>, nodes: &[KdlNode], outer: &Outer<'_>) -> Vec<Case> {
-        let mut found: Vec<Case> = Vec::new();
+        let (mut found, mut known) = (Vec::new(), Vec::<String>::new());
         for node in nodes.iter().filter(|node| node.name().value() == "case") {
             let place = Place::of(source, node.name().span());
             let Some(own) = self.one_name(source, node) else { continue };
             let name = if outer.name.is_empty() { own } else { format!("{} {own}", outer.name) };
-            if found.iter().any(|case| case.name == name) {
-                let message = format!("there are two cases \"{name}\"");
-                self.errors.push(error::sweep(&place, &message, "the second"));
+            if let Some(wrong) = unsound(&name, &known, &place) {
+                self.errors.push(wrong);
                 continue;
             }
+            known.push(name.clone());
             let nodes = node.children().map(KdlDocument::nodes).unwrap_or_default();
             let layers = [outer.layers, &self.case_body(source, &place, nodes)].concat();
             let own = self.grid(source, nodes);
@@ -235,8 +235,7 @@ impl Documents<'_> {
             self.errors.push(error::sweep(at, &format!("there is no case \"{name}\""), "the baseline").help(help));
         }
         for (name, place) in named {
-            let outer = |case: &&str| **case == *name || case.starts_with(&format!("{name} "));
-            if !names.iter().any(outer) {
+            if !names.iter().any(|case| within(case, name)) {
                 let help = error::choices(name, "cases", &names);
                 self.errors
                     .push(error::sweep(place, &format!("there is no case \"{name}\""), "excludes nothing").help(help));
@@ -249,6 +248,7 @@ impl Documents<'_> {
             if names.contains(&name.as_str()) {
                 self.errors.push(error::sweep(place, &format!("\"{name}\" is a case already"), "here"));
             }
+            self.errors.extend(unsound(name, &[], place));
         }
     }
 
@@ -277,7 +277,8 @@ impl Documents<'_> {
             _ => {
                 let place = Place::of(source, node.name().span());
                 let word = node.name().value();
-                self.errors.push(error::wrong_arguments(&place, word, "one name", node.entries().len()));
+                let wanted = if texts == [""] { "a name of some letters" } else { "one name" };
+                self.errors.push(error::wrong_arguments(&place, word, wanted, node.entries().len()));
                 None
             }
         }
@@ -292,4 +293,19 @@ impl Documents<'_> {
         }
         texts
     }
+}
+
+/// What is wrong with the name of a case beside others: arms are told apart by the words of their cases.
+fn unsound(name: &str, known: &[String], place: &Place) -> Option<Diagnostic> {
+    if known.iter().any(|other| other == name) {
+        return Some(error::sweep(place, &format!("there are two cases \"{name}\""), "the second"));
+    }
+    if name.contains(", ") {
+        let wrong = error::sweep(place, &format!("the case \"{name}\" has a comma in its name"), "here");
+        return Some(wrong.help("after a comma stand the values of axes"));
+    }
+    let other = known.iter().find(|other| within(name, other) || within(other, name))?;
+    let (inner, outer) = if within(name, other) { (name, other.as_str()) } else { (other.as_str(), name) };
+    let wrong = error::sweep(place, &format!("the case \"{inner}\" is called like one within \"{outer}\""), "here");
+    Some(wrong.help("set it into the other, or take another word"))
 }

@@ -22,9 +22,7 @@ pub(super) struct Met<'e> {
 impl Exclude {
     /// Whether it speaks of a case, or of one around it.
     pub(super) fn covers(&self, case: &str) -> bool {
-        let within =
-            |outer: &str| case.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
-        self.case.as_ref().is_none_or(|(outer, _)| within(outer))
+        self.case.as_ref().is_none_or(|(outer, _)| within(case, outer))
     }
 
     /// Takes its cells out of those of a case that `axes` cross; where its own axes, read as `values`, met those.
@@ -34,6 +32,11 @@ impl Exclude {
         let met = |(axis, excluded): (_, Values)| Some(Met { axis, crossed: crossed(&excluded.path)?, excluded });
         self.axes.iter().zip(values).filter_map(met).collect()
     }
+}
+
+/// Whether a case is the one called `outer`, or one in it.
+pub(super) fn within(case: &str, outer: &str) -> bool {
+    case.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
 /// Whether a cell has one of these values.

@@ -19,7 +19,7 @@ fn sweep(name: &str, text: &str, overrides: &[&str]) -> Result<(Cells, Vec<Strin
         locks.push(run.lock());
         Ok::<(), ()>(())
     };
-    let cells = experiment::sweep(name, &strings(overrides), &files, &|_| true, &mut visit)?;
+    let cells = experiment::sweep(name, &strings(overrides), &files, &|_| true, &mut |_| Ok(()), &mut visit)?;
     Ok((cells.unwrap(), locks))
 }
 
@@ -143,6 +143,9 @@ noise \"a\" shift=1";
     shows("sweep-exclude-twice", &format!("{HEAD}{cases}\nexclude {{ case \"a\"; seed 1; case \"b\"; seed 2 }}"), &[]);
     let outer = "case \"a\" {}\ncase \"b\" { train { steps 1 } }\nexclude { case \"a\" }\nbaseline \"a\"";
     shows("sweep-no-baseline", &format!("{HEAD}{outer}"), &[]);
+    let alike = "case \"a b\" {}\ncase \"a\" { case \"b\" {} }\ncase \"b, steps=1\" {}\ncase \"\" {}
+baseline \"a b\"\nnoise \"c, seed=1\" shift=9";
+    shows("sweep-alike", &format!("{HEAD}{alike}"), &[]);
     shows("sweep-excluded", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ seed 1 2 }}"), &[]);
 }
 

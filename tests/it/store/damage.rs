@@ -1,161 +1,136 @@
-//! What is said of a run whose files were lost, altered or replaced, and of strange things beside it.
+//! Sweeps and warm starts of which something is damaged, and what is said of it.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use starpo::record::{Disk, reader};
+use super::{QUICK, answer, folder, refusal, run, starpo};
 
-use super::{answer, folder, refusal, run, starpo};
-
-/// Ends by itself, or the test fails.
+/// A sweep of two runs, and what it printed.
 #[track_caller]
-fn ends(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new("timeout");
-    command.arg("60").arg(env!("CARGO_BIN_EXE_starpo")).args(arguments).current_dir(folder).env("NO_COLOR", "1");
-    let output = command.output().unwrap();
-    assert_ne!(output.status.code(), Some(124), "{arguments:?} hangs");
-    output
+fn sweep(folder: &Path) -> String {
+    answer(folder, &words(&["seed=1,2"]))
 }
 
-fn pipe(path: &Path) {
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+fn words<'w>(more: &[&'w str]) -> Vec<&'w str> {
+    [&["sweep", "bandit", "steps=1"], &QUICK[..], more].concat()
 }
 
-/// It ends with its digest or not at all.
+fn written(folder: &Path) -> PathBuf {
+    fs::read_dir(folder.join("runs/sweeps")).unwrap().next().unwrap().unwrap().path()
+}
+
+fn runs(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut runs: Vec<PathBuf> = all.filter(|path| path.join("run.lock.kdl").exists()).collect();
+    runs.sort();
+    runs
+}
+
+/// Its list of cells is damaged, and still names them.
 #[test]
-fn a_run_goes_on_from_its_whole_record_alone() {
+fn a_damaged_sweep_keeps_its_runs() {
     let folder = folder();
     let folder = folder.path();
-    let name = run(folder, &["steps=3"]);
-    let path = folder.join("runs").join(&name);
-    let digest = || reader::digest(&Disk::default(), &path).unwrap();
-    let expected = digest();
-    let interrupt = || {
-        fs::write(path.join("state"), "interrupted 1\n").unwrap();
-        let _ = fs::remove_file(path.join("result.kdl"));
+    sweep(folder);
+    let list = written(folder).join("sweep.kdl");
+    fs::write(&list, [&fs::read(&list).unwrap()[..], b"\xff"].concat()).unwrap();
+    fs::remove_file(written(folder).join("report.html")).unwrap();
+    fs::remove_dir_all(written(folder).join("output")).unwrap();
+    assert!(answer(folder, &["gc", "--yes"]).starts_with("0 folders"));
+    assert_eq!(runs(folder).len(), 2);
+}
+
+/// A run that says it is done and lacks a part of its record is named, by the sweep as by itself, and counts nowhere.
+#[test]
+fn a_damaged_run_is_not_counted() {
+    let folder = folder();
+    let folder = folder.path();
+    sweep(folder);
+    let name = written(folder).file_name().unwrap().to_str().unwrap().to_owned();
+    let one = &runs(folder)[0];
+    let cases = [
+        ("result.kdl", &b""[..], "its result.kdl is missing or damaged"),
+        ("metrics.jsonl", b"", "metrics.jsonl ends at step 0, and result.kdl is of step 1"),
+        ("canon.txt", b"", "canon.txt"),
+    ];
+    for (file, content, told) in cases {
+        let file = one.join(file);
+        let before = fs::read(&file).unwrap();
+        fs::write(&file, content).unwrap();
+        for words in [vec!["sweep", &name], words(&["seed=1,2"]), vec!["compare", &name]] {
+            let (code, error) = refusal(folder, &words);
+            assert!(code == 1 && error.contains(told), "{words:?}: {error}");
+        }
+        fs::write(&file, before).unwrap();
+    }
+    assert!(sweep(folder).contains("2 of 2 cells done"));
+    fs::remove_dir_all(one).unwrap();
+    assert!(answer(folder, &["compare", &name]).contains("1 of 2 cells done"));
+    assert!(sweep(folder).contains("2 of 2 cells done"), "it is made again");
+}
+
+/// The table does not depend on the page.
+#[test]
+fn a_table_is_shown_without_a_page() {
+    let folder = folder();
+    let folder = folder.path();
+    sweep(folder);
+    let page = written(folder).join("report.html");
+    fs::remove_file(&page).unwrap();
+    fs::create_dir(&page).unwrap();
+    let output = starpo(folder, &words(&["seed=1,2"]));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.code() == Some(1) && table.contains("2 of 2 cells done"), "{table}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("report.html"));
+}
+
+#[test]
+fn no_tag_is_a_sweep() {
+    let folder = folder();
+    let folder = folder.path();
+    sweep(folder);
+    let one = runs(folder)[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let name = written(folder).file_name().unwrap().to_str().unwrap().to_owned();
+    for tag in [&name[..], &name[..9]] {
+        let (code, error) = refusal(folder, &["tag", &one, tag]);
+        assert!(code == 2 && error.contains("is called so, in short"), "{error}");
+    }
+}
+
+/// An error that cannot be shown has its exit code all the same.
+#[test]
+fn no_error_needs_its_words() {
+    let folder = folder();
+    let mute = |words: &[&str]| {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_starpo"));
+        command.args(words).current_dir(folder.path()).stderr(full).output().unwrap().status.code()
     };
-    let altered = "was altered: it does not hold what the run wrote there";
-    let cases = [
-        ("rollouts/step-000001.jsonl.zst", None, "was altered: rollouts/ lacks steps 1"),
-        ("evals/step-000000.jsonl.zst", None, "was altered: evals/ lacks steps 0"),
-        ("rollouts/step-000002.jsonl.zst", Some("{}\n"), altered),
-        ("metrics.jsonl", Some("\"kept\":1"), altered),
-    ];
-    for (file, content, words) in cases {
-        let bytes = fs::read(path.join(file)).unwrap();
-        match content {
-            None => fs::remove_file(path.join(file)).unwrap(),
-            Some(digit) if file == "metrics.jsonl" => {
-                let text = String::from_utf8(bytes.clone()).unwrap().replacen("\"kept\":2", digit, 1);
-                assert_ne!(text.as_bytes(), bytes);
-                fs::write(path.join(file), text).unwrap();
-            }
-            Some(lines) => fs::write(path.join(file), zstd::encode_all(lines.as_bytes(), 1).unwrap()).unwrap(),
-        }
-        interrupt();
-        let (code, error) = refusal(folder, &["exec", &name]);
-        assert!(code == 1 && error.contains(words) && error.contains("put back what was there"), "{file}: {error}");
-        assert!(fs::read_to_string(path.join("state")).unwrap().starts_with("failed "), "{file}");
-        assert_eq!(digest(), None, "{file}");
-        fs::write(path.join(file), bytes).unwrap();
-        answer(folder, &["exec", &name]);
-        assert_eq!(digest(), expected, "{file}");
-    }
+    assert_eq!(mute(&["run", "nope"]), Some(2));
+    assert_eq!(mute(&["show", "bandit", "x=1"]), Some(2));
+    assert_eq!(mute(&["show", "bandit"]), Some(0));
 }
 
-/// Whoever opened one would wait for its other end.
+/// `--fresh` does not reach a warm start: it is moved away by hand.
 #[test]
-fn pipes_in_a_run_hang_nobody() {
+fn a_damaged_warm_start_is_made_again() {
     let folder = folder();
     let folder = folder.path();
-    let name = run(folder, &["steps=1"]);
-    let path = folder.join("runs").join(&name);
-    for file in ["run.lock.kdl", "state", "metrics.jsonl", "attempts/0001.kdl", "canon.txt", "result.kdl", "lease"] {
-        let bytes = fs::read(path.join(file)).unwrap();
-        fs::remove_file(path.join(file)).unwrap();
-        pipe(&path.join(file));
-        for arguments in [&["gc"][..], &["ls"], &["compare", &name], &["exec", &name], &["report", &name]] {
-            ends(folder, arguments);
-        }
-        fs::remove_file(path.join(file)).unwrap();
-        fs::write(path.join(file), bytes).unwrap();
-    }
-    fs::remove_file(path.join("metrics.jsonl")).unwrap();
-    pipe(&path.join("metrics.jsonl"));
-    let said = "metrics.jsonl: it is a pipe, a socket or a device, and no file";
-    assert!(refusal(folder, &["compare", &name]).1.contains(said));
-    // It would be written to.
-    fs::write(path.join("state"), "interrupted 1\n").unwrap();
-    fs::remove_dir_all(path.join("checkpoints")).unwrap();
-    ends(folder, &["exec", &name]);
-    let (code, error) = refusal(folder, &["exec", &name]);
-    assert!(code == 1 && error.contains(said), "{error}");
-}
-
-/// What a person names may be a pipe, and has an end.
-#[test]
-fn inputs_may_be_pipes_and_not_endless() {
-    let folder = folder();
-    let folder = folder.path();
-    for word in ["@/dev/zero", "model.tokenizer=(file)/dev/zero"] {
-        ends(folder, &["show", "bandit", word]);
-        let (code, error) = refusal(folder, &["show", "bandit", word]);
-        assert!(code == 2 && error.contains("does not end within 16 MiB"), "{word}: {error}");
-    }
-    let name = run(folder, &["steps=1"]);
-    let episodes = folder.join("runs").join(name).join("rollouts/step-000001.jsonl.zst");
-    let script = format!("\"$0\" replay <(cat '{}') advantage=grpo --json", episodes.display());
-    let mut piped = Command::new("bash");
-    piped.args(["-c", &script, env!("CARGO_BIN_EXE_starpo")]).current_dir(folder);
-    let piped = piped.output().unwrap();
-    assert!(piped.status.success(), "{}", String::from_utf8_lossy(&piped.stderr));
-    let plain = starpo(folder, &["replay", episodes.to_str().unwrap(), "advantage=grpo", "--json"]);
-    assert_eq!(piped.stdout, plain.stdout);
-}
-
-#[test]
-fn strange_neighbours_stop_no_list() {
-    let folder = folder();
-    let folder = folder.path();
-    let name = run(folder, &["steps=1"]);
-    let runs = folder.join("runs");
-    for inner in ["tags", "sweeps"] {
-        fs::create_dir(runs.join(inner)).unwrap();
-        symlink("self", runs.join(inner).join("self")).unwrap();
-    }
-    symlink("b", runs.join("a")).unwrap();
-    symlink("a", runs.join("b")).unwrap();
-    for verb in ["ls", "gc"] {
-        assert!(answer(folder, &[verb]).contains(&name), "{verb}");
-    }
-    // A name that is too long for the system stands for all that cannot be looked into.
-    symlink("x".repeat(300), runs.join("odd")).unwrap();
-    let output = starpo(folder, &["ls"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("left out: cannot read runs/odd"), "{said}");
-    assert!(String::from_utf8(output.stdout).unwrap().contains(&name));
-}
-
-/// A file without anything in it is no text of a run.
-#[test]
-fn an_empty_file_of_a_run_is_told() {
-    let folder = folder();
-    let folder = folder.path();
-    let name = run(folder, &["steps=1"]);
-    let path = folder.join("runs").join(&name);
-    let cases = [
-        ("evals/step-000001.jsonl.zst", "compare", "jsonl.zst is damaged: it is empty"),
-        ("canon.txt", "report", "canon.txt: it is empty"),
-        ("run.lock.kdl", "verify", "run.lock.kdl: it is empty"),
-    ];
-    for (file, verb, words) in cases {
-        let bytes = fs::read(path.join(file)).unwrap();
-        fs::write(path.join(file), "").unwrap();
-        let (code, error) = refusal(folder, &[verb, &name]);
-        assert!(code == 1 && error.contains(words), "{file}: {error}");
-        assert!(starpo(folder, &["gc"]).status.success(), "{file}");
-        fs::write(path.join(file), bytes).unwrap();
-    }
+    let warm =
+        ["warm-start=expert", "warm-start.episodes=2", "warm-start.steps=1", "max-response-tokens=40", "steps=1"];
+    let words = |seed| [&warm[..], &[seed]].concat();
+    run(folder, &words("seed=1"));
+    let start = runs(folder).into_iter().find(|run| run.to_str().unwrap().contains("/warm-")).unwrap();
+    let checkpoint = fs::read_dir(start.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    let file = checkpoint.join("model.safetensors");
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let quick = QUICK.iter().filter(|word| !word.starts_with("warm-start") && !word.starts_with("max-response"));
+    let all = [&["run", "bandit"], &words("seed=2")[..], &quick.copied().collect::<Vec<_>>()].concat();
+    let (_, error) = refusal(folder, &all);
+    assert!(error.contains("move the directory of this warm start away"), "{error}");
+    fs::rename(&start, folder.join("away")).unwrap();
+    run(folder, &words("seed=2"));
 }
