@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use starpo::record::{Disk, reader};
 
@@ -11,12 +11,10 @@ use super::{answer, folder, refusal, run, starpo};
 
 /// Ends by itself, or the test fails.
 #[track_caller]
-fn ends(folder: &Path, arguments: &[&str]) -> Output {
+fn ends(folder: &Path, arguments: &[&str]) {
     let mut command = Command::new("timeout");
     command.arg("60").arg(env!("CARGO_BIN_EXE_starpo")).args(arguments).current_dir(folder).env("NO_COLOR", "1");
-    let output = command.output().unwrap();
-    assert_ne!(output.status.code(), Some(124), "{arguments:?} hangs");
-    output
+    assert_ne!(command.output().unwrap().status.code(), Some(124), "{arguments:?} hangs");
 }
 
 fn pipe(path: &Path) {
