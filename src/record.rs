@@ -26,6 +26,7 @@ pub mod progress;
 mod prolong;
 mod provenance;
 pub mod reader;
+mod recorded;
 pub mod run_dir;
 pub mod signals;
 pub mod sinks;

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{CliError, Common, say};
 use crate::experiment::{self, Resolved};
-use crate::record::{Disk, reader};
+use crate::record::{RunError, reader};
 use crate::replay::{Rules, obstacle, replay};
 
 /// Episodes and rules.
@@ -28,8 +28,10 @@ impl Replay {
             _ => (None, self.rest.as_slice()),
         };
         let resolved = experiment::resolve_rules(name, overrides, &common.outside())?;
-        let text =
-            reader::episodes(&Disk::default(), &self.file).map_err(|error| CliError::Input(error.to_string()))?;
+        // A person's file, and no run's: a pipe will do.
+        let read = std::fs::read(&self.file).map_err(RunError::io("read", &self.file));
+        let text = read.and_then(|bytes| reader::unpacked(&self.file, bytes));
+        let text = text.map_err(|error| CliError::Input(error.to_string()))?;
         let config = &resolved.config;
         check(&resolved)?;
         let replayed = replay(&text, &Rules::of(config))

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::{embedded, foreign, parquet};
 use crate::config::Reader;
+
+/// Bytes that are read from what is no plain file.
+const PIPED_MAX: u64 = 1 << 24;
 
 /// The folder of sweeps.
 pub(super) const SWEEPS: &str = "experiments/sweeps";
@@ -56,7 +59,7 @@ impl Reader for Outside {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         for folder in &self.folders {
             let place = folder.join(path);
-            let read = if path.ends_with(".parquet") { parquet::json_lines(&place) } else { fs::read(&place) };
+            let read = if path.ends_with(".parquet") { parquet::json_lines(&place) } else { bytes(&place) };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 result => return result,
@@ -92,6 +95,9 @@ impl Reader for Outside {
             if name.split('/').any(|part| part.starts_with('.')) {
                 return Ok(());
             }
+            if !fs::metadata(file)?.is_file() {
+                return Err(io::Error::other(format!("{name} in it is no plain file")));
+            }
             let mut hasher = blake3::Hasher::new();
             hasher.update_reader(fs::File::open(file)?)?;
             lines.insert(format!("{name:?}\t{}\t{}\n", hasher.count(), hasher.finalize().to_hex()));
@@ -107,6 +113,16 @@ impl Reader for Outside {
     fn hides(&self, path: &str) -> bool {
         embedded(path).is_some_and(|text| self.read(path).is_ok_and(|found| found != text.as_bytes()))
     }
+}
+
+/// A file's bytes. Of a pipe or a device, which may never end, no more than a document or a model's text has.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let (file, mut bytes) = (fs::File::open(path)?, Vec::new());
+    let most = if file.metadata()?.is_file() { u64::MAX } else { PIPED_MAX };
+    if file.take(most).read_to_end(&mut bytes)? as u64 == most {
+        return Err(io::Error::other("it is no plain file, and does not end within 16 MiB"));
+    }
+    Ok(bytes)
 }
 
 /// Visits the files of a folder and its folders: the path with `/` under `name`, and where it is.

@@ -1,7 +1,8 @@
 //! One process's go at a run, from taking the lease to giving it back.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -9,6 +10,7 @@ use crate::record::checkpoint::{self, Checkpoint, Found};
 use crate::record::disk::parent;
 use crate::record::fields::Fields;
 use crate::record::lease::{self, Lease};
+use crate::record::recorded::Recorded;
 use crate::record::state::{State, Status};
 use crate::record::timings::{unix_time, utc};
 use crate::record::values::leaves;
@@ -51,6 +53,7 @@ pub struct Attempt {
     lease: Lease,
     number: u32,
     description: Fields,
+    recorded: Mutex<Recorded>,
 }
 
 impl Attempt {
@@ -66,7 +69,7 @@ impl Attempt {
             .with_text("device", &facts.device)
             .with("threads", facts.threads);
         let description = provenance::describe(description).with_text("start", &utc(unix_time()));
-        let attempt = Self { run: run.clone(), lease, number, description };
+        let attempt = Self { run: run.clone(), lease, number, description, recorded: Mutex::default() };
         match attempt.set_out() {
             Ok(found) => Ok(Begun { attempt, checkpoint: found.checkpoint, warnings: found.warnings }),
             Err(error) => {
@@ -91,7 +94,21 @@ impl Attempt {
         let found = checkpoint::latest(disk, self.path())?;
         self.cut_back(found.checkpoint.as_ref())?;
         self.sync_folders()?;
+        self.go_on_from(found.checkpoint.as_ref())?;
         Ok(found)
+    }
+
+    /// Sees that what is recorded is what `checkpoint` knows of it.
+    pub(super) fn go_on_from(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
+        let found = Recorded::read(&self.run.disk, self.path())?;
+        let known = checkpoint.map(|checkpoint| checkpoint.recorded.clone()).unwrap_or_default();
+        found.check(&known, &self.run.disk, self.path())?;
+        *self.recorded() = found;
+        Ok(())
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forces the names of what this attempt builds on: whoever made it may have been killed before that.
@@ -108,11 +125,13 @@ impl Attempt {
         Ok(())
     }
 
-    /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files.
+    /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files. What grows line by
+    /// line is there from now on.
     fn cut_back(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
         let disk = &self.run.disk;
         for name in APPENDED {
             let offset = checkpoint.and_then(|checkpoint| checkpoint.offsets.get(name)).copied().unwrap_or(0);
+            disk.ensure_file(&self.path().join(name))?;
             disk.truncate(&self.path().join(name), offset)?;
         }
         for folder in STEPWISE.map(|folder| self.path().join(folder)) {
@@ -148,7 +167,9 @@ impl Attempt {
     /// # Errors
     /// The system's; [`RunError::LeaseLost`].
     pub fn append_metrics(&self, metrics: &Value) -> Result<()> {
-        self.append(APPENDED[0], metrics)
+        let line = self.append(APPENDED[0], metrics)?;
+        self.recorded().append(line.as_bytes());
+        Ok(())
     }
 
     /// Adds a line to `timings.jsonl`, the one record that may differ between equal runs.
@@ -156,12 +177,14 @@ impl Attempt {
     /// # Errors
     /// The system's; [`RunError::LeaseLost`].
     pub fn append_timings(&self, timings: &Value) -> Result<()> {
-        self.append(APPENDED[1], timings)
+        self.append(APPENDED[1], timings).map(drop)
     }
 
-    fn append(&self, name: &str, line: &Value) -> Result<()> {
+    fn append(&self, name: &str, line: &Value) -> Result<String> {
         self.lease.check()?;
-        self.run.disk.append(&self.path().join(name), format!("{line}\n").as_bytes())
+        let line = format!("{line}\n");
+        self.run.disk.append(&self.path().join(name), line.as_bytes())?;
+        Ok(line)
     }
 
     /// Writes the episodes of a step, one JSON object a line.
@@ -182,18 +205,28 @@ impl Attempt {
 
     fn write_episodes(&self, folder: &str, step: usize, lines: &str) -> Result<()> {
         self.lease.check()?;
-        let folder = self.path().join(folder);
-        let path = folder.join(format!("step-{step:06}.jsonl.zst"));
+        let path = self.folder(folder)?.join(format!("step-{step:06}.jsonl.zst"));
         let bytes = compress(lines.as_bytes(), COMPRESSION).map_err(RunError::io("compress", &path))?;
-        self.run.disk.ensure_folder(&folder)?;
-        self.run.disk.replace(&path, &bytes)
+        self.run.disk.replace(&path, &bytes)?;
+        self.recorded().add(folder, &path, &bytes);
+        Ok(())
+    }
+
+    /// A folder of the run's, made if need be: but not the run's own, which somebody may have removed.
+    fn folder(&self, name: &str) -> Result<PathBuf> {
+        let (disk, folder) = (&self.run.disk, self.path().join(name));
+        if !disk.exists(&folder)? {
+            disk.create_folder(&folder)?;
+            disk.sync_folder(self.path())?;
+        }
+        Ok(folder)
     }
 
     /// Saves a checkpoint after step `step`, and keeps the newest `keep` and that of step `best`. `files` are the
     /// learner's, `counters` whatever else the next steps depend on.
     ///
     /// # Errors
-    /// The system's; [`RunError::LeaseLost`].
+    /// The system's; [`RunError::LeaseLost`]; [`RunError::Altered`] if somebody else wrote to the metrics.
     ///
     /// # Panics
     /// If a file's name is no plain name, or two are the same.
@@ -212,9 +245,15 @@ impl Attempt {
             disk.sync(&path)?;
             offsets.insert(name.to_owned(), disk.length(&path)?);
         }
+        let recorded = self.recorded().clone();
+        if offsets[APPENDED[0]] != recorded.length() {
+            let what = format!("it holds {} bytes, and the run wrote {}", offsets[APPENDED[0]], recorded.length());
+            return Err(RunError::Altered { path: self.path().join(APPENDED[0]), what });
+        }
         // The names of the append-only files, and of the folders with one file a step.
         disk.sync_folder(self.path())?;
-        checkpoint::save(disk, self.path(), self.number, &Checkpoint { step, files, offsets, counters }, keep, best)
+        let checkpoint = Checkpoint { step, files, offsets, recorded: recorded.digests(), counters };
+        checkpoint::save(disk, self.path(), self.number, &checkpoint, keep, best)
     }
 
     /// Records the result after the run's last step: the digest of what is there. `metrics` are the final ones, as
@@ -222,7 +261,8 @@ impl Attempt {
     /// best in an evaluation. Returns the digest.
     ///
     /// # Errors
-    /// The system's; [`RunError::LeaseLost`]; [`RunError::Corrupt`] if the newest checkpoint is not the last step's.
+    /// The system's; [`RunError::LeaseLost`]; [`RunError::Corrupt`] if the newest checkpoint is not the last step's;
+    /// [`RunError::Altered`] if the record is not what the run wrote.
     pub fn finish(&self, step: usize, metrics: &Value, stop: Option<&str>, best: Option<usize>) -> Result<String> {
         self.lease.check()?;
         let disk = &self.run.disk;
@@ -230,6 +270,7 @@ impl Attempt {
             let what = format!("the checkpoint of its last step, {step}, is missing");
             return Err(RunError::Corrupt { path: self.path().to_owned(), what });
         }
+        Recorded::read(disk, self.path())?.check(&self.recorded().digests(), disk, self.path())?;
         let digest = digest::digest(disk, self.path())?;
         let mut result = Fields::default().with("step", step);
         result = best.into_iter().fold(result, |result, best| result.with("best", best));
@@ -271,8 +312,7 @@ impl Attempt {
     }
 
     fn describe(&self, description: Fields) -> Result<()> {
-        let attempts = self.path().join("attempts");
-        self.run.disk.ensure_folder(&attempts)?;
+        let attempts = self.folder("attempts")?;
         self.run.disk.replace(&attempts.join(format!("{:04}.kdl", self.number)), description.to_string().as_bytes())
     }
 }

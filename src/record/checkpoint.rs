@@ -21,6 +21,8 @@ pub struct Checkpoint {
     pub files: Vec<(String, Vec<u8>)>,
     /// Lengths of the run's append-only files, in bytes, by name.
     pub offsets: BTreeMap<String, u64>,
+    /// Digests of what the run had recorded by then, by file and folder; none from versions that wrote none.
+    pub recorded: BTreeMap<String, String>,
     /// The counters of the training loop.
     pub counters: Value,
 }
@@ -39,6 +41,8 @@ struct Manifest {
     step: usize,
     files: BTreeMap<String, Entry>,
     offsets: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    recorded: BTreeMap<String, String>,
     counters: Value,
     /// BLAKE3 of this manifest with an empty seal, as compact JSON.
     seal: String,
@@ -93,6 +97,7 @@ pub fn save(
         step: checkpoint.step,
         files,
         offsets: checkpoint.offsets.clone(),
+        recorded: checkpoint.recorded.clone(),
         counters: checkpoint.counters.clone(),
         seal: String::new(),
     };
@@ -139,16 +144,16 @@ pub fn load(disk: &Disk, run: &Path, step: usize) -> Result<Checkpoint, RunError
         return Err(corrupt(&path)(format!("it is of step {}", manifest.step)));
     }
     let mut files = Vec::new();
-    for (name, entry) in manifest.files {
-        let path = folder.join(&name);
-        if !is_plain(&name) {
+    for (name, entry) in &manifest.files {
+        let path = folder.join(name);
+        if !is_plain(name) {
             return Err(corrupt(&path)("a name outside the checkpoint".to_owned()));
         }
         let bytes = disk.read(&path)?;
-        if Entry::of(&bytes) != entry {
+        if Entry::of(&bytes) != *entry {
             return Err(corrupt(&path)("its bytes are not those that were written".to_owned()));
         }
-        files.push((name, bytes));
+        files.push((name.clone(), bytes));
     }
     for (name, offset) in &manifest.offsets {
         let path = run.join(name);
@@ -156,7 +161,8 @@ pub fn load(disk: &Disk, run: &Path, step: usize) -> Result<Checkpoint, RunError
             return Err(corrupt(&path)(format!("it is shorter than at the checkpoint, {offset} bytes")));
         }
     }
-    Ok(Checkpoint { step, files, offsets: manifest.offsets, counters: manifest.counters })
+    let Manifest { offsets, recorded, counters, .. } = manifest;
+    Ok(Checkpoint { step, files, offsets, recorded, counters })
 }
 
 /// Steps of the checkpoints that are there, ascending, verified or not.

@@ -76,21 +76,31 @@ impl Disk {
         Ok(())
     }
 
-    /// Adds `bytes` to the end of a file, which is created if need be. Not forced: see [`Disk::sync`].
+    /// Adds `bytes` to the end of a file that is there. Not forced: see [`Disk::sync`].
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; among them, that the file is gone.
     pub fn append(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let mut file = self.open_log(path)?;
+        let mut file = self.0.open(path, How::Append).map_err(RunError::io("open", path))?;
         file.write_all(bytes).map_err(RunError::io("write", path))
     }
 
-    /// A file opened for adding, made if need be.
+    /// A file opened for adding, made if need be by the one process that may.
     ///
     /// # Errors
     /// The system's.
     pub fn open_log(&self, path: &Path) -> Result<Box<dyn Handle>> {
+        self.ensure_file(path)?;
         self.0.open(path, How::Append).map_err(RunError::io("open", path))
+    }
+
+    /// Makes an empty file where there is none.
+    ///
+    /// # Errors
+    /// The system's; among them, that what is there is no file.
+    pub fn ensure_file(&self, path: &Path) -> Result<()> {
+        let how = if self.exists(path)? { How::Append } else { How::New };
+        self.0.open(path, how).map(drop).map_err(RunError::io("open", path))
     }
 
     /// Cuts a file to `length` bytes and forces it; a file that is not there is left so.

@@ -61,6 +61,11 @@ pub enum RunError {
     #[diagnostic(help("{}", mend(path)))]
     Corrupt { path: PathBuf, what: String },
 
+    /// A run's record is not what the run wrote.
+    #[error("{} was altered: {what}", path.display())]
+    #[diagnostic(help("put back what was there and run the same command again; or {}", mend(path)))]
+    Altered { path: PathBuf, what: String },
+
     /// A file of a form that this program does not know yet.
     #[error(
         "{} was written by a later version: its format is {format}, and this program reads up to {known}",
@@ -119,7 +124,8 @@ impl RunError {
             Self::RunningElsewhere { .. } | Self::LeaseLost { .. } => 75,
             Self::Unknown { .. } | Self::Ambiguous { .. } | Self::NoTag { .. } | Self::Tagged { .. } => 2,
             Self::Shadows { .. } => 2,
-            Self::Io { .. } | Self::Output { .. } | Self::Clash { .. } | Self::Corrupt { .. } | Self::Later { .. } => 1,
+            Self::Io { .. } | Self::Output { .. } | Self::Clash { .. } => 1,
+            Self::Corrupt { .. } | Self::Altered { .. } | Self::Later { .. } => 1,
         }
     }
 }

@@ -36,7 +36,8 @@ impl Begun {
         let Some(shared) = shorter(&run.disk, &run).into_iter().find_map(|shorter| shared(&run.disk, shorter)) else {
             return Ok(None);
         };
-        if let Err(error) = self.adopt(&run.disk, &shared) {
+        let adopted = self.adopt(&run.disk, &shared);
+        if let Err(error) = adopted.and_then(|()| self.attempt.go_on_from(Some(&shared.checkpoint))) {
             let _ = self.attempt.fail(&error.to_string());
             return Err(error);
         }
@@ -97,7 +98,7 @@ fn split(canon: &str) -> Option<(String, u64)> {
 /// What of a run does not depend on its length, if its records are what its result says.
 fn shared(disk: &Disk, run: PathBuf) -> Option<Shared> {
     let result = reader::digest(disk, &run).ok()??;
-    if digest::digest(disk, &run).ok()? != result {
+    if digest::digest(disk, &run).ok()? != result || reader::lost(disk, &run).ok()?.is_some() {
         return None;
     }
     let load = |step| checkpoint::load(disk, &run, step).ok();

@@ -147,14 +147,24 @@ fn record(path: &Path, before: usize, line: &str) -> Result<Value, RunError> {
     serde_json::from_str(line).map_err(corrupt)
 }
 
-/// The text of a file of episodes, compressed by zstd or plain: its first bytes tell.
+/// The text of a run's file of episodes, of which every one has some.
 ///
 /// # Errors
-/// The system's; [`RunError::Corrupt`] if it cannot be decompressed or is not UTF-8.
+/// The system's; [`RunError::Corrupt`] if it is empty, and as [`unpacked`].
 pub fn episodes(disk: &Disk, path: &Path) -> Result<String, RunError> {
+    match unpacked(path, disk.read(path)?)? {
+        text if text.is_empty() => Err(RunError::Corrupt { path: path.to_owned(), what: "it is empty".to_owned() }),
+        text => Ok(text),
+    }
+}
+
+/// The text of episodes, compressed by zstd or plain: their first bytes tell. They were read from `path`.
+///
+/// # Errors
+/// [`RunError::Corrupt`] if they cannot be decompressed or are not UTF-8.
+pub fn unpacked(path: &Path, mut bytes: Vec<u8>) -> Result<String, RunError> {
     const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
     let corrupt = |what: String| RunError::Corrupt { path: path.to_owned(), what };
-    let mut bytes = disk.read(path)?;
     if bytes.starts_with(&ZSTD) {
         bytes = zstd::decode_all(bytes.as_slice()).map_err(|error| corrupt(error.to_string()))?;
     }
@@ -271,11 +281,11 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
     Ok(result(disk, run)?.map(|result| result.digest))
 }
 
-/// Names of the run directories in a folder.
+/// Names of the run directories in a folder, and of what cannot be looked into and might be one.
 pub(super) fn names(disk: &Disk, runs: &Path) -> Result<Vec<String>, RunError> {
     let mut found = Vec::new();
     for name in disk.names(runs)?.into_iter().filter(|name| !name.starts_with('.')) {
-        if disk.exists(&runs.join(&name).join("run.lock.kdl"))? {
+        if disk.exists(&runs.join(&name).join("run.lock.kdl")).unwrap_or(true) {
             found.push(name);
         }
     }

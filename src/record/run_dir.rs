@@ -1,5 +1,6 @@
 //! A run's directory: made whole, found again by its name, moved aside when a fresh one is wanted.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -100,17 +101,29 @@ impl RunDir {
     /// The resolved config that it was made with, as `run.lock.kdl`.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; among them, that it is empty.
     pub fn lock(&self) -> Result<String, RunError> {
-        self.disk.read_text(&self.path.join("run.lock.kdl"))
+        self.text("run.lock.kdl")
     }
 
     /// The hashed text of its config, as `canon.txt`.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; among them, that it is empty.
     pub fn canon(&self) -> Result<String, RunError> {
-        self.disk.read_text(&self.path.join("canon.txt"))
+        self.text("canon.txt")
+    }
+
+    /// A file's text, of which there is some.
+    fn text(&self, name: &str) -> Result<String, RunError> {
+        let path = self.path.join(name);
+        match self.disk.read_text(&path)? {
+            text if text.is_empty() => {
+                let empty = io::Error::new(io::ErrorKind::InvalidData, "it is empty");
+                Err(RunError::io("read", &path)(empty))
+            }
+            text => Ok(text),
+        }
     }
 
     /// Where the run stands, as its last attempt left it: one that was killed still says that it runs.

@@ -343,11 +343,9 @@ impl FileSystem for Memory {
         let mut state = self.state();
         let found = state.find(path);
         let node = match (how, found) {
-            (How::Append, Some(node)) | (How::Read | How::Change, Some(node)) => node,
-            (How::Read | How::Change, None) => return Err(error(io::ErrorKind::NotFound)),
-            (How::New | How::Append, _) => {
-                state.create(path, Node::File { data: Vec::new(), disk: Vec::new(), lost: None })?
-            }
+            (How::Append | How::Read | How::Change, Some(node)) => node,
+            (How::Append | How::Read | How::Change, None) => return Err(error(io::ErrorKind::NotFound)),
+            (How::New, _) => state.create(path, Node::File { data: Vec::new(), disk: Vec::new(), lost: None })?,
         };
         let Node::File { data, .. } = &state.nodes[node] else { return Err(error(io::ErrorKind::IsADirectory)) };
         let at = if how == How::Append { data.len() } else { 0 };

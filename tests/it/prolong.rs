@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use starpo::experiment::Resolved;
+use starpo::record::digest::digest;
 use starpo::record::{Disk, Facts, Progress, RunDir, Timings, checkpoint, reader};
 use starpo::schedule::ScheduleConfig;
 use starpo::stage::{Report, Stage, drive};
@@ -166,6 +167,16 @@ fn a_shorter_run_that_was_tampered_with_or_is_not_done_gives_nothing() {
     memory.flip(&directory(&ten).join("metrics.jsonl"), 40);
     assert_eq!(goes_on_after(&disk, &twenty), None);
     memory.flip(&directory(&ten).join("metrics.jsonl"), 40);
+    // One of an earlier version, which lost a file before its digest was made.
+    let [lost, result] = ["rollouts/step-000002.jsonl.zst", "result.kdl"].map(|name| directory(&ten).join(name));
+    let [bytes, text] = [&lost, &result].map(|path| disk.read(path).unwrap());
+    disk.remove_file(&lost).unwrap();
+    let digests = [reader::digest(&disk, &directory(&ten)).unwrap().unwrap(), digest(&disk, &directory(&ten)).unwrap()];
+    let forged = String::from_utf8(text.clone()).unwrap().replace(&digests[0], &digests[1]);
+    disk.replace(&result, forged.as_bytes()).unwrap();
+    assert_eq!(goes_on_after(&disk, &twenty), None);
+    disk.replace(&lost, &bytes).unwrap();
+    disk.replace(&result, &text).unwrap();
     disk.replace(&directory(&ten).join("state"), b"interrupted 1\n").unwrap();
     assert_eq!(goes_on_after(&disk, &twenty), None);
     disk.replace(&directory(&ten).join("state"), b"done 1\n").unwrap();

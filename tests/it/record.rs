@@ -160,6 +160,7 @@ fn a_checkpoint_comes_back_as_it_was() {
         step,
         files: vec![("a.safetensors".into(), vec![1, 2, step as u8]), ("b.bin".into(), Vec::new())],
         offsets: [("metrics.jsonl".to_owned(), 0)].into(),
+        recorded: [("metrics.jsonl".to_owned(), "digest".to_owned())].into(),
         counters: json!({"z": 1e-7, "a": [0.1, null], "seed": u64::MAX}),
     };
     for step in [10, 20, 30] {
@@ -246,6 +247,41 @@ fn resuming_cuts_away_what_came_after_the_checkpoint() {
     let begun = dir.begin(&facts()).unwrap().unwrap();
     assert_eq!((begun.checkpoint, begun.warnings.len()), (None, 1));
     assert_eq!(fs::read(&metrics).unwrap(), b"");
+}
+
+/// Nothing is made anew that the run has begun to write: not even its directory.
+#[test]
+fn a_record_that_vanishes_meanwhile_fails_the_run() {
+    let cases = [
+        ("metrics.jsonl", None, "metrics.jsonl: No such file or directory"),
+        ("metrics.jsonl", Some(""), "metrics.jsonl was altered: it holds 24 bytes, and the run wrote 48"),
+        ("metrics.jsonl", Some("{\"step\":1,\"rollout\":[]}\n"), "metrics.jsonl was altered: it does not hold"),
+        ("rollouts/step-000001.jsonl.zst", None, "was altered: rollouts/ lacks steps 1"),
+        ("rollouts", None, "was altered: rollouts/ lacks steps 1"),
+        ("", None, "rollouts: No such file or directory"),
+    ];
+    for (file, content, words) in cases {
+        let (disk, runs) = (Disk::default(), folder());
+        let dir = open(&disk, runs.path()).unwrap();
+        let attempt = dir.begin(&facts()).unwrap().unwrap().attempt;
+        let step = |step: usize| {
+            attempt.write_rollouts(step, "{}\n")?;
+            attempt.append_metrics(&json!({"step": step, "rollout": {}}))?;
+            attempt.save_checkpoint(step, Vec::new(), Value::Null, 2, None)
+        };
+        step(1).unwrap();
+        let path = dir.path().join(file);
+        match content {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None if path.is_dir() => fs::remove_dir_all(&path).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let error = step(2).and_then(|()| attempt.finish(2, &json!({}), None, None)).unwrap_err().to_string();
+        assert!(error.contains(words), "{file:?}: {error}");
+        let _ = attempt.fail(&error);
+        assert_eq!(dir.path().exists(), !file.is_empty(), "{file:?}");
+        assert!(!dir.path().join("result.kdl").exists(), "{file:?}");
+    }
 }
 
 #[test]
@@ -352,7 +388,9 @@ fn records_are_canonical() {
 
 #[test]
 fn a_full_disk_says_so_and_what_to_do() {
-    let error = Disk::default().append(Path::new("/dev/full"), b"x").unwrap_err();
+    let full = Path::new("/dev/full");
+    let source = fs::File::options().write(true).open(full).unwrap().write_all(b"x").unwrap_err();
+    let error = RunError::Io { doing: "write", path: full.to_owned(), source };
     assert_eq!(error.to_string(), "cannot write /dev/full: No space left on device");
     let help = error.help().unwrap().to_string();
     assert_eq!((help.as_str(), error.exit_code()), ("free space and run the same command again: it resumes", 1));

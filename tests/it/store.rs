@@ -2,6 +2,7 @@
 
 mod damage;
 mod files;
+mod strange;
 
 use std::fs;
 use std::path::{Path, PathBuf};

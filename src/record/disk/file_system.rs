@@ -9,7 +9,7 @@ use std::path::Path;
 /// A file system. A change is one call, which may fail, or be the process's last; what was not forced to the disk by
 /// then may be gone after the machine went down, in any order.
 pub trait FileSystem: fmt::Debug + Send + Sync {
-    /// What is there; None if nothing is.
+    /// What is there; None if nothing is, or a link that leads nowhere.
     fn look(&self, path: &Path) -> io::Result<Option<Found>>;
 
     /// Whether a path is a symbolic link. A file system that has none says no.
@@ -20,11 +20,11 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     /// The names in a folder, in any order. Names that are not UTF-8 are not ours and are left out.
     fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
 
-    /// A file, opened.
+    /// A file, opened. What may never end when it is read, or let nobody write to it, is refused.
     fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn Handle>>;
 
     /// A file, made if need be, under an exclusive lock that ends with the process or the value. None if another
-    /// process, or this one, has it locked. Where the file system knows no locks, it counts as locked by us: what the
+    /// process, or this one, has it locked; what is no file is refused. Where the file system knows no locks, it counts as locked by us: what the
     /// file says must then decide.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Handle>>>;
 
@@ -59,7 +59,7 @@ pub enum How {
     Read,
     /// Writing a file that was not there.
     New,
-    /// Writing at the end of a file, made if need be.
+    /// Writing at the end of a file that is there.
     Append,
     /// Changing a file that is there.
     Change,
@@ -94,20 +94,36 @@ impl Handle for File {
 #[derive(Debug)]
 pub struct System;
 
+/// Whether there is nothing at a path: a link may lead to where nothing is, or round in a circle.
+fn leads_nowhere(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+/// Opening a pipe waits for whoever has its other end, and reading a device may never come to one.
+fn refuse_endless(path: &Path) -> io::Result<()> {
+    match System.look(path)? {
+        Some(Found::Other) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is a pipe, a socket or a device, and no file"))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl FileSystem for System {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Ok(Some(Found::Folder)),
             Ok(found) if found.is_file() => Ok(Some(Found::File(found.len()))),
             Ok(_) => Ok(Some(Found::Other)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(error) if leads_nowhere(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     fn is_link(&self, path: &Path) -> io::Result<bool> {
         match fs::symlink_metadata(path) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+            Err(error) if leads_nowhere(&error) => Ok(false),
             found => Ok(found?.is_symlink()),
         }
     }
@@ -121,17 +137,19 @@ impl FileSystem for System {
     }
 
     fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn Handle>> {
+        refuse_endless(path)?;
         let mut options = OpenOptions::new();
         match how {
             How::Read => options.read(true),
             How::New => options.write(true).create_new(true),
-            How::Append => options.append(true).create(true),
+            How::Append => options.append(true),
             How::Change => options.write(true),
         };
         Ok(Box::new(options.open(path)?))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Handle>>> {
+        refuse_endless(path)?;
         loop {
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
             match file.try_lock() {
