@@ -125,8 +125,8 @@ impl Attempt {
         Ok(())
     }
 
-    /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files. What grows line by
-    /// line is there from now on.
+    /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files. What grows line
+    /// by line is there from now on.
     fn cut_back(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
         let disk = &self.run.disk;
         for name in APPENDED {

@@ -24,8 +24,8 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn Handle>>;
 
     /// A file, made if need be, under an exclusive lock that ends with the process or the value. None if another
-    /// process, or this one, has it locked; what is no file is refused. Where the file system knows no locks, it counts as locked by us: what the
-    /// file says must then decide.
+    /// process, or this one, has it locked; what is no file is refused. Where the file system knows no locks, it counts
+    /// as locked by us: what the file says must then decide.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Handle>>>;
 
     /// Renames a file or a folder; a file or an empty folder in the way is replaced.
