@@ -307,6 +307,11 @@ impl<'a, 'l> Overrides<'a, 'l> {
                 return error::other_variant(place, &entry.path, parent, name).help(help);
             }
         }
+        // One of a list that has no such member, or none.
+        if let Some((parent, member)) = exact.and_then(|entry| entry.within.as_ref()) {
+            let help = format!("it belongs to \"{member}\": add {parent}={member}");
+            return error::unknown_override(place, &assignment.typed).help(help);
+        }
         let last = assignment.key.rsplit('.').next().unwrap_or_default();
         let names = entries.iter().map(|entry| entry.field.name);
         let near: Vec<_> = schema::nearest(last, names);

@@ -50,8 +50,8 @@ pub fn sweep_exists(name_or_path: &str, reader: &dyn Reader) -> bool {
 }
 
 /// Resolves every cell of a sweep of `experiments/sweeps/`, or of an experiment crossed with the axes among
-/// `overrides`. When all are sound, `begin` gets them, then `visit` the first cell of each run that is `wanted`: what has
-/// to be written.
+/// `overrides`. When all are sound, `begin` gets them, then `visit` the first cell of each run that is `wanted`: what
+/// has to be written.
 ///
 /// # Errors
 /// Everything that is wrong with the sweep or with any of its cells.

@@ -23,15 +23,19 @@ impl RunDir {
     /// once, one makes it and both get it.
     ///
     /// # Errors
-    /// [`RunError::Clash`] if it is there with another canonical text; the system's.
+    /// [`RunError::Clash`] if it is there with another canonical text, [`RunError::Corrupt`] without its lock; the
+    /// system's.
     pub fn open_or_create(disk: &Disk, runs: &Path, name: &str, lock: &str, canon: &str) -> Result<Self, RunError> {
         let run = Self { disk: disk.clone(), path: runs.join(name) };
         if !disk.exists(&run.path)? {
             run.create(lock, canon)?;
         }
         let found = run.canon()?;
-        if found == canon {
+        if found == canon && disk.exists(&run.path.join("run.lock.kdl"))? {
             return Ok(run);
+        }
+        if found == canon {
+            return Err(RunError::Corrupt { path: run.path, what: "its run.lock.kdl is missing".to_owned() });
         }
         let same = found.split('\n').zip(canon.split('\n')).take_while(|(found, asked)| found == asked).count();
         Err(RunError::Clash { path: run.path, line: same + 1 })

@@ -163,6 +163,7 @@ fn overrides() {
     let run = |overrides: &[&str]| experiment::resolve("sokoban", &strings(overrides), root());
     shows("ambiguous-name", &["ambiguous-name"], run(&["seed=3", "temperature=0.5"]));
     shows("unknown-override", &["unknown-override"; 2], run(&["rollout.grups=3", "learning_rat=1"]));
+    shows("override-of-no-member", &["unknown-override"; 2], run(&["stop.below=0.1", "stop.0.below=0.1"]));
     shows("override-other-variant", &["other-variant"], run(&["filter.value=0.5"]));
     shows("override-of-section", &["override-of-section"], run(&["rollout=3"]));
     shows("override-of-list", &["unknown-variant"; 2], run(&["eval.task=sokoban,sokobn", "stop+=rul"]));

@@ -64,6 +64,11 @@ fn a_damaged_run_is_not_counted() {
         }
         fs::write(&file, before).unwrap();
     }
+    let lock = fs::read(one.join("run.lock.kdl")).unwrap();
+    fs::remove_file(one.join("run.lock.kdl")).unwrap();
+    let (code, error) = refusal(folder, &words(&["seed=1,2"]));
+    assert!(code == 1 && error.contains("its run.lock.kdl is missing"), "{error}");
+    fs::write(one.join("run.lock.kdl"), lock).unwrap();
     assert!(sweep(folder).contains("2 of 2 cells done"));
     fs::remove_dir_all(one).unwrap();
     assert!(answer(folder, &["compare", &name]).contains("1 of 2 cells done"));
