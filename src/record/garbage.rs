@@ -137,12 +137,16 @@ fn kept(
     Ok(kept)
 }
 
-/// A file that may name runs, whatever else stands in it. What is not there names none; what cannot be read might.
+/// A file that may name runs, whatever else stands in it. What is not there, or no file, names none; what cannot be
+/// read might.
 fn words(disk: &Disk, path: &Path) -> Result<String, RunError> {
     match disk.read(path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(RunError::Io { source, .. })
-            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) =>
+            if matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::InvalidData
+            ) =>
         {
             Ok(String::new())
         }
