@@ -307,9 +307,14 @@ impl<'a, 'l> Overrides<'a, 'l> {
                 return error::other_variant(place, &entry.path, parent, name).help(help);
             }
         }
-        // One of a list that has no such member, or none.
-        if let Some((parent, member)) = exact.and_then(|entry| entry.within.as_ref()) {
-            let help = format!("it belongs to \"{member}\": add {parent}={member}");
+        // Of a list that has no such member.
+        let plain: Vec<&str> = assignment.key.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
+        let members =
+            entries.iter().filter(|entry| entry.path == plain.join(".")).filter_map(|entry| entry.within.as_ref());
+        let members: Vec<_> = members.collect();
+        if let Some((parent, member)) = members.first() {
+            let all: Vec<String> = members.iter().map(|(_, member)| format!("\"{member}\"")).collect();
+            let help = format!("it belongs to {}: add such as {parent}={member}", all.join(" and "));
             return error::unknown_override(place, &assignment.typed).help(help);
         }
         let last = assignment.key.rsplit('.').next().unwrap_or_default();

@@ -150,16 +150,17 @@ impl RunDir {
     /// # Errors
     /// [`RunError::RunningElsewhere`]; the system's; [`RunError::Corrupt`].
     pub fn begin(&self, facts: &Facts) -> Result<Option<Begun>, RunError> {
-        if self.status()?.state == State::Done {
-            return Ok(None);
+        if self.status()?.state != State::Done {
+            let lease = Lease::take(&self.disk, &self.path)?;
+            let before = self.status()?;
+            // Whoever held the lease until now may have finished it.
+            if before.state != State::Done {
+                return Attempt::begin(self, lease, before.attempt, facts).map(Some);
+            }
         }
-        let lease = Lease::take(&self.disk, &self.path)?;
-        let before = self.status()?;
-        // Whoever held the lease until now may have finished it.
-        if before.state == State::Done {
-            Ok(None)
-        } else {
-            Attempt::begin(self, lease, before.attempt, facts).map(Some)
-        }
+        // Whoever finished it may have been killed before that was forced, and what is told of it has to stay. A disk
+        // that nobody may write to has nothing to force.
+        let _ = self.disk.sync_folder(&self.path);
+        Ok(None)
     }
 }

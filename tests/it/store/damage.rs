@@ -127,8 +127,8 @@ fn a_damaged_warm_start_is_made_again() {
     let words = |seed| [&warm[..], &[seed]].concat();
     run(folder, &words("seed=1"));
     let start = runs(folder).into_iter().find(|run| run.to_str().unwrap().contains("/warm-")).unwrap();
-    let checkpoint = fs::read_dir(start.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
-    let file = checkpoint.join("model.safetensors");
+    let newest = fs::read_dir(start.join("checkpoints")).unwrap().map(|entry| entry.unwrap().path()).max();
+    let file = newest.unwrap().join("model.safetensors");
     let mut bytes = fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&file, bytes).unwrap();

@@ -148,7 +148,7 @@ fn lost_episodes_are_told() {
     answer(folder, &["report", &name, "-o", "page.html"]);
     let page = fs::read_to_string(folder.join("page.html")).unwrap().replace("&#x2f;", "/");
     assert!(page.contains(&format!("Episodes are missing: {lost}")));
-    assert!(refusal(folder, &["compare", &name]).1.contains("evals/ lacks step 3"));
+    assert!(refusal(folder, &["compare", &name]).1.contains("evals/ lacks steps 3"));
 }
 
 /// Whatever it is called, standard output takes the file alone, after what was there.
