@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::record::{Disk, RunError};
 
-const SCHEMA: &str = "starpo.checkpoint/1";
+const SCHEMA: &str = "starpo.checkpoint/";
+/// The version of the manifest's form that is written. 1 had no digests of what was recorded.
+const FORMAT: i128 = 2;
 /// The file of a checkpoint that lists the others; written last.
 pub const MANIFEST: &str = "manifest.json";
 
@@ -93,7 +95,7 @@ pub fn save(
         assert!(files.insert(name.clone(), Entry::of(bytes)).is_none(), "two files of a checkpoint are called {name}");
     }
     let mut manifest = Manifest {
-        schema: SCHEMA.to_owned(),
+        schema: format!("{SCHEMA}{FORMAT}"),
         step: checkpoint.step,
         files,
         offsets: checkpoint.offsets.clone(),
@@ -117,12 +119,13 @@ pub fn save(
 /// The newest checkpoint of the run in the folder `run` that verifies; why newer ones do not.
 ///
 /// # Errors
-/// If the folder of checkpoints cannot be listed.
+/// If the folder of checkpoints cannot be listed; [`RunError::Later`] for one that only a later version can read.
 pub fn latest(disk: &Disk, run: &Path) -> Result<Found, RunError> {
     let mut warnings = Vec::new();
     for step in steps(disk, run)?.into_iter().rev() {
         match load(disk, run, step) {
             Ok(checkpoint) => return Ok(Found { checkpoint: Some(checkpoint), warnings }),
+            Err(error @ RunError::Later { .. }) => return Err(error),
             Err(error) => warnings.push(format!("checkpoint {step} is passed over: {error}")),
         }
     }
@@ -132,13 +135,18 @@ pub fn latest(disk: &Disk, run: &Path) -> Result<Found, RunError> {
 /// One checkpoint, verified.
 ///
 /// # Errors
-/// The system's; [`RunError::Corrupt`] for a file that is not what its manifest says, or an offset beyond its file.
+/// The system's; [`RunError::Corrupt`] for a file that is not what its manifest says, or an offset beyond its file;
+/// [`RunError::Later`].
 pub fn load(disk: &Disk, run: &Path, step: usize) -> Result<Checkpoint, RunError> {
     let folder = folder(run, step);
     let path = folder.join(MANIFEST);
-    let manifest = unsealed(&disk.read(&path)?).map_err(corrupt(&path))?;
-    if manifest.schema != SCHEMA {
-        return Err(corrupt(&path)(format!("its schema is {}, not {SCHEMA}", manifest.schema)));
+    let text = disk.read(&path)?;
+    if let Some(format) = later(&text) {
+        return Err(RunError::Later { path, format, known: FORMAT });
+    }
+    let manifest = unsealed(&text).map_err(corrupt(&path))?;
+    if format_of(&manifest.schema).is_none_or(|format| !(1..=FORMAT).contains(&format)) {
+        return Err(corrupt(&path)(format!("its schema is {}", manifest.schema)));
     }
     if manifest.step != step {
         return Err(corrupt(&path)(format!("it is of step {}", manifest.step)));
@@ -207,6 +215,20 @@ fn unsealed(bytes: &[u8]) -> Result<Manifest, String> {
     let mut manifest: Manifest = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let again = sealed(&mut manifest).map_err(|error| error.to_string())?;
     if again == bytes { Ok(manifest) } else { Err("its seal is not that of its text".to_owned()) }
+}
+
+/// The version of a manifest that is whole and of a form that is not known here.
+fn later(text: &[u8]) -> Option<i128> {
+    let mut manifest: Value = serde_json::from_slice(text).ok()?;
+    let format = format_of(manifest["schema"].as_str()?).filter(|format| *format > FORMAT)?;
+    let seal = manifest.get_mut("seal")?.take();
+    manifest["seal"] = Value::String(String::new());
+    let hash = blake3::hash(&serde_json::to_vec(&manifest).ok()?);
+    (seal == hash.to_hex().as_str()).then_some(format)
+}
+
+fn format_of(schema: &str) -> Option<i128> {
+    schema.strip_prefix(SCHEMA)?.parse().ok()
 }
 
 fn is_plain(name: &str) -> bool {

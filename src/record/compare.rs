@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::record::attempt::step_of;
 use crate::record::values::leaves;
 use crate::record::{Disk, RunError, checkpoint, reader};
 
@@ -82,9 +83,10 @@ fn weights(disk: &Disk, a: &Path, b: &Path) -> Result<Option<String>, RunError> 
     Ok(differs.map(|((name, _), _)| format!("{name} of the last checkpoint")))
 }
 
-/// File names without the mark of compression, each with itself.
+/// Names of files of episodes without the mark of compression, each with itself.
 fn plain(names: Vec<String>) -> Vec<(String, String)> {
-    names.into_iter().map(|name| (name.trim_end_matches(".zst").to_owned(), name)).collect()
+    let own = names.into_iter().filter(|name| step_of(name).is_some());
+    own.map(|name| (name.trim_end_matches(".zst").to_owned(), name)).collect()
 }
 
 /// The first of the values in two records that differ.

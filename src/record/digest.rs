@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use crate::record::attempt::step_of;
 use crate::record::checkpoint::{self, MANIFEST};
 use crate::record::disk::Handle;
 use crate::record::{Disk, RunError};
@@ -42,7 +43,7 @@ fn of(disk: &Disk, run: &Path, weights: Option<&Path>) -> Result<String, RunErro
     };
     add("metrics.jsonl", &run.join("metrics.jsonl"))?;
     for folder in ["rollouts", "evals"] {
-        for name in disk.names(&run.join(folder))?.iter().filter(|name| !name.starts_with('.')) {
+        for name in disk.names(&run.join(folder))?.iter().filter(|name| step_of(name).is_some()) {
             add(&format!("{folder}/{name}"), &run.join(folder).join(name))?;
         }
     }

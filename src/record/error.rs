@@ -134,11 +134,18 @@ impl RunError {
 fn mend(path: &Path) -> &'static str {
     match path.file_name() {
         Some(name) if name == "sweep.kdl" => "move its directory away and give the sweep again: its runs are kept",
-        _ if path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("warm-")) => {
-            "move the directory of this warm start away: the same command makes it again"
+        _ if is_warm_start(path) => {
+            "move the directory of this warm start away: whichever run needs it makes it again, to the same bytes"
         }
-        _ => "move the run's directory away, as `starpo run … --fresh` does: the same command makes it again",
+        _ => "move the run's directory away (`starpo run … --fresh` does) and run it again: it comes to the same bytes",
     }
+}
+
+/// Whether a path is in the directory of a warm start: directories of runs end in an id.
+fn is_warm_start(path: &Path) -> bool {
+    let names = path.components().rev().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let is_run = |name: &String| name.rsplit_once('-').is_some_and(|(_, id)| id.len() == 16);
+    names.into_iter().find(is_run).is_some_and(|name| name.starts_with("warm-"))
 }
 
 /// The first few of a list, and how many more there are.

@@ -92,6 +92,9 @@ impl Pool {
     fn spawn(&self, run: &str, threads: usize) -> io::Result<Child> {
         let path = self.output.join(format!("{run}.txt"));
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            return Err(named(io::Error::other("it is no plain file")));
+        }
         let output = OpenOptions::new().append(true).create(true).open(&path).map_err(named)?;
         let mut command = Command::new(&self.program);
         command.arg("exec").arg(self.runs.join(run)).arg("--runs-dir").arg(&self.runs);

@@ -180,6 +180,27 @@ fn a_checkpoint_comes_back_as_it_was() {
     }
 }
 
+/// One that a later version wrote is no damage, to be passed over with what was learnt since.
+#[test]
+fn a_later_checkpoint_is_left_to_its_version() {
+    let (disk, run) = (Disk::default(), folder());
+    for step in [1, 2] {
+        checkpoint::save(&disk, run.path(), 1, &Checkpoint { step, ..Checkpoint::default() }, 2, None).unwrap();
+    }
+    let path = checkpoint::folder(run.path(), 2).join(MANIFEST);
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["schema"] = json!("starpo.checkpoint/9");
+    manifest["news"] = json!({"of": 2.5});
+    manifest["seal"] = json!("");
+    let seal = blake3::hash(&serde_json::to_vec(&manifest).unwrap()).to_hex();
+    fs::write(&path, serde_json::to_vec(&manifest).unwrap()).unwrap();
+    assert_eq!(checkpoint::latest(&disk, run.path()).unwrap().checkpoint.unwrap().step, 1, "without its seal");
+    manifest["seal"] = json!(seal.as_str());
+    fs::write(&path, serde_json::to_vec(&manifest).unwrap()).unwrap();
+    let error = checkpoint::latest(&disk, run.path()).unwrap_err();
+    assert!(matches!(error, RunError::Later { format: 9, .. }), "{error}");
+}
+
 #[test]
 fn any_flipped_byte_falls_back_to_the_checkpoint_before() {
     let (disk, run) = (Disk::default(), folder());

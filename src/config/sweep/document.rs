@@ -273,12 +273,11 @@ impl Documents<'_> {
             .filter_map(|entry| entry.value().as_string())
             .collect();
         match texts[..] {
-            [name] if node.entries().len() == 1 && !name.is_empty() => Some(name.to_owned()),
+            [name] if node.entries().len() == 1 => Some(name.to_owned()),
             _ => {
                 let place = Place::of(source, node.name().span());
                 let word = node.name().value();
-                let wanted = if texts == [""] { "a name of some letters" } else { "one name" };
-                self.errors.push(error::wrong_arguments(&place, word, wanted, node.entries().len()));
+                self.errors.push(error::wrong_arguments(&place, word, "one name in quotes", node.entries().len()));
                 None
             }
         }
@@ -299,6 +298,9 @@ impl Documents<'_> {
 fn unsound(name: &str, known: &[String], place: &Place) -> Option<Diagnostic> {
     if known.iter().any(|other| other == name) {
         return Some(error::sweep(place, &format!("there are two cases \"{name}\""), "the second"));
+    }
+    if name.trim().is_empty() || name.chars().any(char::is_control) {
+        return Some(error::sweep(place, "the name of a case is words on one line", "here"));
     }
     if name.contains(", ") {
         let wrong = error::sweep(place, &format!("the case \"{name}\" has a comma in its name"), "here");

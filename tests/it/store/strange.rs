@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use starpo::record::{Disk, reader};
+use starpo::record::{Disk, digest, reader};
 
 use super::{answer, folder, refusal, run, starpo};
 
@@ -156,4 +156,17 @@ fn an_empty_file_of_a_run_is_told() {
         assert!(starpo(folder, &["gc"]).status.success(), "{file}");
         fs::write(path.join(file), bytes).unwrap();
     }
+}
+
+/// What others lay beside the episodes is no part of what the run came to.
+#[test]
+fn a_stranger_among_the_episodes_changes_no_digest() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=2"]);
+    let path = folder.join("runs").join(&name);
+    fs::write(path.join("evals/notes.txt"), "mine").unwrap();
+    let digest = digest::digest(&Disk::default(), &path).unwrap();
+    assert_eq!(reader::digest(&Disk::default(), &path).unwrap(), Some(digest));
+    answer(folder, &["verify", &name]);
 }
