@@ -10,7 +10,7 @@ use crate::record::checkpoint::{self, Checkpoint, Found};
 use crate::record::disk::parent;
 use crate::record::fields::Fields;
 use crate::record::lease::{self, Lease};
-use crate::record::recorded::Recorded;
+use crate::record::ledger::Ledger;
 use crate::record::state::{State, Status};
 use crate::record::timings::{unix_time, utc};
 use crate::record::values::leaves;
@@ -53,7 +53,7 @@ pub struct Attempt {
     lease: Lease,
     number: u32,
     description: Fields,
-    recorded: Mutex<Recorded>,
+    ledger: Mutex<Ledger>,
 }
 
 impl Attempt {
@@ -69,7 +69,7 @@ impl Attempt {
             .with_text("device", &facts.device)
             .with("threads", facts.threads);
         let description = provenance::describe(description).with_text("start", &utc(unix_time()));
-        let attempt = Self { run: run.clone(), lease, number, description, recorded: Mutex::default() };
+        let attempt = Self { run: run.clone(), lease, number, description, ledger: Mutex::default() };
         match attempt.set_out() {
             Ok(found) => Ok(Begun { attempt, checkpoint: found.checkpoint, warnings: found.warnings }),
             Err(error) => {
@@ -100,15 +100,15 @@ impl Attempt {
 
     /// Sees that what is recorded is what `checkpoint` knows of it.
     pub(super) fn go_on_from(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
-        let found = Recorded::read(&self.run.disk, self.path())?;
+        let found = Ledger::read(&self.run.disk, self.path())?;
         let known = checkpoint.map(|checkpoint| checkpoint.recorded.clone()).unwrap_or_default();
         found.check(&known, &self.run.disk, self.path())?;
-        *self.recorded() = found;
+        *self.ledger() = found;
         Ok(())
     }
 
-    fn recorded(&self) -> MutexGuard<'_, Recorded> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forces the names of what this attempt builds on: whoever made it may have been killed before that.
@@ -168,7 +168,7 @@ impl Attempt {
     /// The system's; [`RunError::LeaseLost`].
     pub fn append_metrics(&self, metrics: &Value) -> Result<()> {
         let line = self.append(APPENDED[0], metrics)?;
-        self.recorded().append(line.as_bytes());
+        self.ledger().append(line.as_bytes());
         Ok(())
     }
 
@@ -208,7 +208,7 @@ impl Attempt {
         let path = self.folder(folder)?.join(format!("step-{step:06}.jsonl.zst"));
         let bytes = compress(lines.as_bytes(), COMPRESSION).map_err(RunError::io("compress", &path))?;
         self.run.disk.replace(&path, &bytes)?;
-        self.recorded().add(folder, &path, &bytes);
+        self.ledger().add(folder, &path, &bytes);
         Ok(())
     }
 
@@ -245,14 +245,14 @@ impl Attempt {
             disk.sync(&path)?;
             offsets.insert(name.to_owned(), disk.length(&path)?);
         }
-        let recorded = self.recorded().clone();
-        if offsets[APPENDED[0]] != recorded.length() {
-            let what = format!("it holds {} bytes, and the run wrote {}", offsets[APPENDED[0]], recorded.length());
+        let ledger = self.ledger().clone();
+        if offsets[APPENDED[0]] != ledger.length() {
+            let what = format!("it holds {} bytes, and the run wrote {}", offsets[APPENDED[0]], ledger.length());
             return Err(RunError::Altered { path: self.path().join(APPENDED[0]), what });
         }
         // The names of the append-only files, and of the folders with one file a step.
         disk.sync_folder(self.path())?;
-        let checkpoint = Checkpoint { step, files, offsets, recorded: recorded.digests(), counters };
+        let checkpoint = Checkpoint { step, files, offsets, recorded: ledger.digests(), counters };
         checkpoint::save(disk, self.path(), self.number, &checkpoint, keep, best)
     }
 
@@ -270,7 +270,7 @@ impl Attempt {
             let what = format!("the checkpoint of its last step, {step}, is missing");
             return Err(RunError::Corrupt { path: self.path().to_owned(), what });
         }
-        Recorded::read(disk, self.path())?.check(&self.recorded().digests(), disk, self.path())?;
+        Ledger::read(disk, self.path())?.check(&self.ledger().digests(), disk, self.path())?;
         let digest = digest::digest(disk, self.path())?;
         let mut result = Fields::default().with("step", step);
         result = best.into_iter().fold(result, |result, best| result.with("best", best));

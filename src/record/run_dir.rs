@@ -31,14 +31,14 @@ impl RunDir {
             run.create(lock, canon)?;
         }
         let found = run.canon()?;
-        if found == canon && disk.exists(&run.path.join("run.lock.kdl"))? {
-            return Ok(run);
+        if found != canon {
+            let same = found.split('\n').zip(canon.split('\n')).take_while(|(found, asked)| found == asked).count();
+            return Err(RunError::Clash { path: run.path, line: same + 1 });
         }
-        if found == canon {
+        if !disk.exists(&run.path.join("run.lock.kdl"))? {
             return Err(RunError::Corrupt { path: run.path, what: "its run.lock.kdl is missing".to_owned() });
         }
-        let same = found.split('\n').zip(canon.split('\n')).take_while(|(found, asked)| found == asked).count();
-        Err(RunError::Clash { path: run.path, line: same + 1 })
+        Ok(run)
     }
 
     /// A directory that is there, as [`reader::find`](crate::record::reader::find) gives it.

@@ -11,25 +11,25 @@ use crate::record::{Disk, RunError, reader};
 /// BLAKE3 of `metrics.jsonl`, and of the files of each folder of episodes: their names and digests, in the order of
 /// their steps. A line or a file more costs as much as it is long, however long the run is.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recorded {
+pub(super) struct Ledger {
     metrics: Hasher,
     episodes: [Hasher; STEPWISE.len()],
 }
 
-impl Recorded {
+impl Ledger {
     /// What lies in the folder `run`.
     ///
     /// # Errors
     /// The system's; [`RunError::Corrupt`] for two files of a step.
     pub(super) fn read(disk: &Disk, run: &Path) -> Result<Self, RunError> {
-        let (mut recorded, metrics) = (Self::default(), run.join(APPENDED[0]));
-        recorded.metrics.update_reader(disk.open(&metrics)?).map_err(RunError::io("read", &metrics))?;
+        let (mut ledger, metrics) = (Self::default(), run.join(APPENDED[0]));
+        ledger.metrics.update_reader(disk.open(&metrics)?).map_err(RunError::io("read", &metrics))?;
         for (folder, files) in STEPWISE.into_iter().zip([reader::rollouts(disk, run)?, reader::evals(disk, run)?]) {
             for (_, path) in files {
-                recorded.add(folder, &path, &disk.read(&path)?);
+                ledger.add(folder, &path, &disk.read(&path)?);
             }
         }
-        Ok(recorded)
+        Ok(ledger)
     }
 
     /// A line more of `metrics.jsonl`.
