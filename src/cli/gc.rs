@@ -1,15 +1,16 @@
 //! `starpo gc`: frees what nothing names.
 
 use std::io::{BufRead, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
 use super::run::tell;
 use super::{CliError, Common, say};
-use crate::record::Disk;
 use crate::record::garbage::{self, Finding, Garbage};
+use crate::record::{Disk, RunError};
+use crate::sweep::Record;
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Gc {
@@ -21,7 +22,7 @@ pub(super) struct Gc {
 impl Gc {
     pub(super) fn run(self, common: &Common) -> Result<(), CliError> {
         let disk = Disk::default();
-        let find = || garbage::find(&disk, &common.runs_dir, Path::new("golden"));
+        let find = || find(&disk, &common.runs_dir);
         let Finding { garbage: found, passed_over } = find()?;
         let bytes: u64 = found.iter().map(|garbage| garbage.bytes).sum();
         if !common.json {
@@ -32,7 +33,8 @@ impl Gc {
         passed_over.iter().for_each(|what| tell(common, &format!("left alone: {what}")));
         let removes = !found.is_empty() && (self.yes || !common.json && confirmed());
         let mut freed = 0;
-        // While somebody thought about it, a sweep or a tag may have come to name one.
+        // While somebody thought about it, a sweep or a tag may have come to name one; from here on none does.
+        let _naming = removes.then(|| garbage::naming(&disk, &common.runs_dir)).transpose()?;
         let still = if removes { find()?.garbage } else { Vec::new() };
         for garbage in found.iter().filter(|garbage| still.iter().any(|other| other.path == garbage.path)) {
             match garbage::remove(&disk, garbage)? {
@@ -49,6 +51,18 @@ impl Gc {
         }
         Ok(())
     }
+}
+
+/// What nothing names. A sweep's list that is damaged may have named any run, so then none is garbage.
+fn find(disk: &Disk, runs: &Path) -> Result<Finding, RunError> {
+    let mut found = garbage::find(disk, runs, Path::new("golden"))?;
+    let damaged = Record::damaged(disk, runs)?;
+    if !damaged.is_empty() {
+        found.garbage.retain(|garbage| garbage.path.parent() != Some(runs) || garbage.what == "left over");
+        let why = |list: &PathBuf| format!("every run: {} is damaged, and may have named it", list.display());
+        found.passed_over.extend(damaged.iter().map(why));
+    }
+    Ok(found)
 }
 
 /// What a person at a terminal says to it; nobody is there to ask elsewhere.

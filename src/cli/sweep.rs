@@ -1,5 +1,6 @@
 //! `starpo sweep`: many runs of an experiment, carried out and compared.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
@@ -136,7 +137,11 @@ impl Sweep {
         let page = record.path.join("report.html");
         disk.replace(&page, report::sweep::page(disk, &result)?.as_bytes())?;
         tell(common, &format!("page {}", page.display()));
-        Ok(())
+        if result.missing.is_empty() {
+            return Ok(());
+        }
+        let message = format!("runs, or their locks, are gone: {}", some(&result.missing));
+        Err(CliError::Failed { message, output: record.path.join("output") })
     }
 
     fn result(&self, disk: &Disk, record: &Record, common: &Common) -> Result<SweepResult, CliError> {
@@ -145,18 +150,21 @@ impl Sweep {
     }
 }
 
-/// A sweep that is written down, if the directories of all runs that are left to do are still there: it is names alone.
+/// A sweep that is written down, if the directories of its runs, and of the warm starts that are left to do, are still
+/// there with their locks: it is names alone.
 fn whole(disk: &Disk, record: Record, common: &Common) -> Result<Record, CliError> {
+    let left = jobs(disk, &common.runs_dir, &record)?.into_iter().map(|job| job.run);
+    let runs: BTreeSet<String> = record.cells.cells.iter().map(|cell| cell.run.clone()).chain(left).collect();
     let mut gone = Vec::new();
-    for job in jobs(disk, &common.runs_dir, &record)? {
-        if !disk.exists(&common.runs_dir.join(&job.run).join("run.lock.kdl"))? {
-            gone.push(job.run);
+    for run in runs {
+        if !disk.exists(&common.runs_dir.join(&run).join("run.lock.kdl"))? {
+            gone.push(run);
         }
     }
     if gone.is_empty() {
         return Ok(record);
     }
-    let message = format!("runs of {} are gone: {}", record.name(), some(&gone));
+    let message = format!("runs of {}, or their locks, are gone: {}", record.name(), some(&gone));
     let name = &record.cells.name;
     let help = format!("the sweep given anew (`starpo sweep {name} …`) makes them again and keeps what is there");
     Err(CliError::usage(&message, &help))

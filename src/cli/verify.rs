@@ -35,7 +35,7 @@ impl Verify {
         let (canon, id) = warm.clone().unwrap_or_else(|| (resolved.canon.clone(), resolved.id()));
         // An interrupted verification goes on; one that has ended says nothing of today's program.
         if reader::status(&disk, &scratch.join(id.to_string()))?.state == State::Done {
-            disk.remove_folder(&scratch)?;
+            disk.remove(&scratch)?;
         }
         let again = RunDir::open_or_create(&disk, &scratch, &id.to_string(), &resolved.lock(), &canon)?;
         match warm {
@@ -64,7 +64,7 @@ impl Verify {
         let sound = || compare::damaged(&disk, run.path()).map(|damaged| damaged.is_none());
         let kept = kept && same("canon.txt")? && same("result.kdl")? && sound()?;
         let at = if kept { None } else { compare::difference(&disk, run.path(), again.path())? };
-        disk.remove_folder(&scratch)?;
+        disk.remove(&scratch)?;
         if !kept {
             let at = at.map_or_else(String::new, |at| format!(": first of all differs {at}"));
             let message = format!("{} can be made again, but its files are not those of then", run.path().display());

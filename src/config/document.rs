@@ -295,7 +295,7 @@ impl<'r> Documents<'r> {
 
     /// Reads the nodes of a body, after all that it builds on.
     pub(super) fn body(&mut self, source: &Arc<Source>, place: Place, nodes: &[KdlNode]) {
-        let (mut own, mut extended, mut note) = (Vec::new(), None, None);
+        let (mut own, mut extended, mut noted, mut note) = (Vec::new(), None, None, None);
         let mut head = true;
         for node in nodes {
             let name = node.name();
@@ -315,7 +315,12 @@ impl<'r> Documents<'r> {
                     }
                     self.build_on(source, node);
                 }
-                "note" => note = note.or(node.get(0).and_then(kdl::KdlValue::as_string)),
+                "note" => {
+                    if let Some(first) = noted.replace(here.clone()) {
+                        self.errors.push(error::duplicate(&here, &first, "note"));
+                    }
+                    note = self.note_of(source, node);
+                }
                 "alias" => self.alias(source, node),
                 _ => own.push(node.clone()),
             }
@@ -323,6 +328,20 @@ impl<'r> Documents<'r> {
         }
         self.note = note.map(str::to_owned);
         self.layers.push(Layer { source: Arc::clone(source), place, nodes: own });
+    }
+
+    /// The text of a `note`, which takes one and nothing else.
+    fn note_of<'n>(&mut self, source: &Arc<Source>, node: &'n KdlNode) -> Option<&'n str> {
+        self.bare(source, node);
+        let wrong = match node.entries() {
+            [only] if only.name().is_none() => match only.value().as_string() {
+                Some(text) => return Some(text),
+                None => error::wrong_type(&Place::of(source, only.span()), "a text", &only.value().to_string()),
+            },
+            all => error::wrong_arguments(&Place::of(source, node.span()), "note", "one text", all.len()),
+        };
+        self.errors.push(wrong.help("such as `note \"why this is run\"`"));
+        None
     }
 
     fn build_on(&mut self, source: &Arc<Source>, node: &KdlNode) {

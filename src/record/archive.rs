@@ -6,7 +6,7 @@
 
 use tar::{Builder, Header};
 
-use crate::record::attempt::compress;
+use crate::record::attempt::{STEPWISE, compress};
 use crate::record::{Disk, RunDir, RunError, reader};
 
 /// How hard zstd tries.
@@ -28,10 +28,12 @@ pub fn archive(disk: &Disk, run: &RunDir, command: &str) -> Result<Vec<u8>, RunE
     for name in ["run.lock.kdl", "canon.txt", "metrics.jsonl", "result.kdl"] {
         add(name, &disk.read(&run.path().join(name))?)?;
     }
-    for folder in ["rollouts", "evals"] {
-        for name in disk.names(&run.path().join(folder))?.iter().filter(|name| !name.starts_with('.')) {
-            let text = reader::episodes(disk, &run.path().join(folder).join(name))?;
-            add(&format!("{folder}/{}", name.trim_end_matches(".zst")), text.as_bytes())?;
+    for (folder, files) in
+        STEPWISE.into_iter().zip([reader::rollouts(disk, run.path())?, reader::evals(disk, run.path())?])
+    {
+        for (_, path) in files {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            add(&format!("{folder}/{}", name.trim_end_matches(".zst")), reader::episodes(disk, &path)?.as_bytes())?;
         }
     }
     let packed = tar.into_inner().and_then(|tar| compress(&tar, COMPRESSION));

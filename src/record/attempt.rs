@@ -14,7 +14,7 @@ use crate::record::ledger::Ledger;
 use crate::record::state::{State, Status};
 use crate::record::timings::{unix_time, utc};
 use crate::record::values::leaves;
-use crate::record::{Disk, RunDir, RunError, digest, provenance};
+use crate::record::{Disk, RunDir, RunError, digest, provenance, reader};
 
 /// The files that grow line by line and are cut back to a checkpoint.
 pub(super) const APPENDED: [&str; 2] = ["metrics.jsonl", "timings.jsonl"];
@@ -41,7 +41,7 @@ pub struct Begun {
     pub attempt: Attempt,
     /// None: from the beginning.
     pub checkpoint: Option<Checkpoint>,
-    /// What was wrong with newer checkpoints, a line each.
+    /// What was wrong with newer checkpoints, and what is lost of the record, a line each.
     pub warnings: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Attempt {
     pub(super) fn begin(run: &RunDir, lease: Lease, last: u32, facts: &Facts) -> Result<Begun> {
         let names = run.disk.names(&run.path().join("attempts"))?;
         let described = names.iter().filter_map(|name| name.strip_suffix(".kdl")?.parse().ok()).max();
-        let number = last.max(described.unwrap_or(0)) + 1;
+        let number = last.max(described.unwrap_or(0)).saturating_add(1);
         let description = Fields::default()
             .with("attempt", number)
             .with_text("command", &facts.command)
@@ -91,11 +91,26 @@ impl Attempt {
         self.describe(self.description.clone())?;
         self.run.set_status(&Status { state: State::Running, attempt: self.number })?;
         checkpoint::remove_drafts(disk, self.path())?;
-        let found = checkpoint::latest(disk, self.path())?;
+        let mut found = checkpoint::latest(disk, self.path())?;
+        found.warnings.extend(self.beyond(found.checkpoint.as_ref())?);
         self.cut_back(found.checkpoint.as_ref())?;
         self.sync_folders()?;
         self.go_on_from(found.checkpoint.as_ref())?;
         Ok(found)
+    }
+
+    /// Removes all that is recorded.
+    pub(super) fn begin_anew(&self) -> Result<()> {
+        self.cut_back(None)?;
+        self.go_on_from(None)
+    }
+
+    /// What was recorded after `checkpoint`, in words, if anything was.
+    fn beyond(&self, checkpoint: Option<&Checkpoint>) -> Result<Option<String>> {
+        let (last, kept) = (reader::last_step(&self.run.disk, self.path())?, checkpoint.map_or(0, |kept| kept.step));
+        let what =
+            || format!("steps {} to {last} were recorded, and are made again: no checkpoint holds them", kept + 1);
+        Ok((last > kept).then(what))
     }
 
     /// Sees that what is recorded is what `checkpoint` knows of it.
@@ -125,8 +140,8 @@ impl Attempt {
         Ok(())
     }
 
-    /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files. What grows line
-    /// by line is there from now on.
+    /// Removes what was recorded after `checkpoint`: lines, files of later steps, half-written files; what others put
+    /// there stays. What grows line by line is there from now on.
     fn cut_back(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
         let disk = &self.run.disk;
         for name in APPENDED {
@@ -135,10 +150,10 @@ impl Attempt {
             disk.truncate(&self.path().join(name), offset)?;
         }
         for folder in STEPWISE.map(|folder| self.path().join(folder)) {
+            disk.remove_drafts(&folder)?;
             for name in disk.names(&folder)? {
-                let kept = checkpoint.is_some_and(|kept| step_of(&name).is_some_and(|step| step <= kept.step));
-                if !kept {
-                    disk.remove_file(&folder.join(name))?;
+                if step_of(&name).is_some_and(|step| checkpoint.is_none_or(|kept| step > kept.step)) {
+                    disk.remove(&folder.join(name))?;
                 }
             }
         }

@@ -33,7 +33,7 @@ pub struct Checkpoint {
 #[derive(Debug, Default)]
 pub struct Found {
     pub checkpoint: Option<Checkpoint>,
-    /// What was wrong with newer ones, a line each.
+    /// What was wrong with newer ones, and what cannot be known of this one, a line each.
     pub warnings: Vec<String>,
 }
 
@@ -84,9 +84,7 @@ pub fn save(
     let target = folder(run, checkpoint.step);
     let draft = checkpoints(run).join(format!(".tmp-{:06}-{attempt}", checkpoint.step));
     disk.ensure_folder(&checkpoints(run))?;
-    if disk.exists(&draft)? {
-        disk.remove_folder(&draft)?;
-    }
+    disk.remove(&draft)?;
     disk.create_folder(&draft)?;
     let mut files = BTreeMap::new();
     for (name, bytes) in &checkpoint.files {
@@ -124,7 +122,13 @@ pub fn latest(disk: &Disk, run: &Path) -> Result<Found, RunError> {
     let mut warnings = Vec::new();
     for step in steps(disk, run)?.into_iter().rev() {
         match load(disk, run, step) {
-            Ok(checkpoint) => return Ok(Found { checkpoint: Some(checkpoint), warnings }),
+            Ok(checkpoint) => {
+                if checkpoint.recorded.is_empty() {
+                    let what = "is of a version that wrote no digests: a record changed before it would not be noticed";
+                    warnings.push(format!("checkpoint {step} {what}"));
+                }
+                return Ok(Found { checkpoint: Some(checkpoint), warnings });
+            }
             Err(error @ RunError::Later { .. }) => return Err(error),
             Err(error) => warnings.push(format!("checkpoint {step} is passed over: {error}")),
         }
@@ -145,8 +149,11 @@ pub fn load(disk: &Disk, run: &Path, step: usize) -> Result<Checkpoint, RunError
         return Err(RunError::Later { path, format, known: FORMAT });
     }
     let manifest = unsealed(&text).map_err(corrupt(&path))?;
-    if format_of(&manifest.schema).is_none_or(|format| !(1..=FORMAT).contains(&format)) {
-        return Err(corrupt(&path)(format!("its schema is {}", manifest.schema)));
+    match format_of(&manifest.schema) {
+        Some(1) => {}
+        Some(FORMAT) if !manifest.recorded.is_empty() => {}
+        Some(FORMAT) => return Err(corrupt(&path)("it has no digests of what was recorded".to_owned())),
+        _ => return Err(corrupt(&path)(format!("its schema is {}", manifest.schema))),
     }
     if manifest.step != step {
         return Err(corrupt(&path)(format!("it is of step {}", manifest.step)));
@@ -178,7 +185,9 @@ pub fn load(disk: &Disk, run: &Path, step: usize) -> Result<Checkpoint, RunError
 /// # Errors
 /// The system's.
 pub fn steps(disk: &Disk, run: &Path) -> Result<Vec<usize>, RunError> {
-    let mut steps: Vec<usize> = disk.names(&checkpoints(run))?.iter().filter_map(|name| name.parse().ok()).collect();
+    // What is called otherwise, if only by a zero, is not ours.
+    let step = |name: &String| name.parse().ok().filter(|step| folder(run, *step).ends_with(name));
+    let mut steps: Vec<usize> = disk.names(&checkpoints(run))?.iter().filter_map(step).collect();
     steps.sort_unstable();
     Ok(steps)
 }
@@ -190,7 +199,7 @@ pub fn steps(disk: &Disk, run: &Path) -> Result<Vec<usize>, RunError> {
 pub fn remove_drafts(disk: &Disk, run: &Path) -> Result<(), RunError> {
     let names = disk.names(&checkpoints(run))?;
     let mut drafts = names.iter().filter(|name| name.starts_with(".tmp-"));
-    drafts.try_for_each(|name| disk.remove_folder(&checkpoints(run).join(name)))
+    drafts.try_for_each(|name| disk.remove(&checkpoints(run).join(name)))
 }
 
 fn prune(disk: &Disk, run: &Path, step: usize, keep: usize, best: Option<usize>) -> Result<(), RunError> {

@@ -180,9 +180,7 @@ impl Disk {
             renamed => return renamed.map_err(RunError::io("make", to)),
         }
         let draft = beside(to);
-        if self.exists(&draft)? {
-            self.remove_folder(&draft)?;
-        }
+        self.remove(&draft)?;
         self.copy(from, &draft)?;
         self.rename(&draft, to)?;
         self.sync_folder(parent(to))?;
@@ -205,12 +203,10 @@ impl Disk {
     /// The system's.
     pub fn discard(&self, path: &Path) -> Result<()> {
         let aside = beside(path);
-        if self.exists(&aside)? {
-            self.remove_folder(&aside)?;
-        }
+        self.remove(&aside)?;
         self.rename(path, &aside)?;
         self.sync_folder(parent(path))?;
-        self.remove_folder(&aside)
+        self.remove(&aside)
     }
 
     /// Removes a file, if it is there; of a symbolic link the link.
@@ -224,18 +220,16 @@ impl Disk {
         self.0.remove_file(path).map_err(RunError::io("remove", path))
     }
 
-    /// Removes a folder with all that is in it, one name after the other.
+    /// Removes what stands at a path, if anything does: a folder with all that is in it, one name after the other; of a
+    /// symbolic link the link, never what it leads to.
     ///
     /// # Errors
     /// The system's.
-    pub fn remove_folder(&self, path: &Path) -> Result<()> {
-        for name in self.names(path)? {
-            let inner = path.join(name);
-            match self.look(&inner)? {
-                Some(Found::Folder) if !self.is_link(&inner)? => self.remove_folder(&inner)?,
-                _ => self.remove_file(&inner)?,
-            }
+    pub fn remove(&self, path: &Path) -> Result<()> {
+        if self.look(path)? != Some(Found::Folder) || self.is_link(path)? {
+            return self.remove_file(path);
         }
+        self.names(path)?.iter().try_for_each(|name| self.remove(&path.join(name)))?;
         self.0.remove_folder(path).map_err(RunError::io("remove", path))
     }
 

@@ -7,10 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
-use crate::record::disk::{Found, parent};
+use crate::record::disk::{Found, LockedFile, parent};
 use crate::record::lease::{Holder, Lease, start_of};
 use crate::record::{Disk, RunDir, RunError, SWEEPS, reader, tags};
+
+/// How often, in hundredths of a second, one process looks whether another that names or removes runs has ended.
+const PATIENCE: usize = 60_000;
 
 /// A folder that nothing names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +81,23 @@ pub fn find(disk: &Disk, runs: &Path, goldens: &Path) -> Result<Finding, RunErro
 
 fn link(path: &Path) -> String {
     format!("{} is a symbolic link", path.display())
+}
+
+/// The right to give runs names, or to take away what has none: while it lasts, nobody else does either. It is waited
+/// for, and ends with the value or the process.
+///
+/// # Errors
+/// The system's; among them, that somebody has had it for ten minutes.
+pub fn naming(disk: &Disk, runs: &Path) -> Result<LockedFile, RunError> {
+    let path = runs.join(".naming");
+    for _ in 0..PATIENCE {
+        if let Some(file) = disk.lock(&path)? {
+            return Ok(file);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let why = "another process has been naming or removing runs there for minutes";
+    Err(RunError::io("lock", &path)(io::Error::new(io::ErrorKind::TimedOut, why)))
 }
 
 /// Removes it, unless it is in use by now: whether it is gone.
@@ -204,13 +226,8 @@ pub fn clear(disk: &Disk, path: &Path) -> Result<(), RunError> {
     let numbers = |rest: &str| rest.split_once('-').is_some_and(|(maker, count)| is_number(maker) && is_number(count));
     for found in disk.names(folder)?.iter().filter(|found| found.strip_prefix(&draft).is_some_and(numbers)) {
         let path = folder.join(found);
-        if !is_left_over(disk, folder, found)? {
-            continue;
-        }
-        match disk.look(&path)? {
-            Some(Found::File(_)) => disk.remove_file(&path)?,
-            Some(Found::Folder) if !disk.is_link(&path)? => disk.remove_folder(&path)?,
-            _ => {}
+        if is_left_over(disk, folder, found)? && !disk.is_link(&path)? {
+            disk.remove(&path)?;
         }
     }
     Ok(())

@@ -36,15 +36,26 @@ impl Begun {
         let Some(shared) = shorter(&run.disk, &run).into_iter().find_map(|shorter| shared(&run.disk, shorter)) else {
             return Ok(None);
         };
-        let adopted = self.adopt(&run.disk, &shared);
-        if let Err(error) = adopted.and_then(|()| self.attempt.go_on_from(Some(&shared.checkpoint))) {
-            let _ = self.attempt.fail(&error.to_string());
-            return Err(error);
+        let (from, step) = (RunDir::open(&run.disk, &shared.run).name(), shared.checkpoint.step);
+        let why = match self.adopt(&run.disk, &shared) {
+            Ok(()) => {
+                self.checkpoint = Some(shared.checkpoint);
+                return Ok(Some((from, step)));
+            }
+            Err(RunError::Altered { .. }) => Ok(format!("its record is not what its checkpoint {step} knows of")),
+            Err(error @ RunError::Io { doing: "read", .. }) => Ok(error.to_string()),
+            Err(error) => Err(error),
+        };
+        match why.and_then(|why| self.attempt.begin_anew().map(|()| why)) {
+            Ok(why) => {
+                self.warnings.push(format!("{from} is this run, only shorter, and is not gone on from: {why}"));
+                Ok(None)
+            }
+            Err(error) => {
+                let _ = self.attempt.fail(&error.to_string());
+                Err(error)
+            }
         }
-        let from = RunDir::open(&run.disk, &shared.run).name();
-        let step = shared.checkpoint.step;
-        self.checkpoint = Some(shared.checkpoint);
-        Ok(Some((from, step)))
     }
 
     /// Copies records, then checkpoints: before the last of them is there, the run still begins anew.
@@ -63,6 +74,7 @@ impl Begun {
                 disk.replace(&ours.join(&path), &disk.read(&theirs.join(&path))?)?;
             }
         }
+        self.attempt.go_on_from(Some(&shared.checkpoint))?;
         let best = shared.best.as_ref().map(|best| best.step);
         for checkpoint in shared.best.iter().chain([&shared.checkpoint]) {
             checkpoint::save(disk, ours, self.attempt.number(), checkpoint, 1, best)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::record::attempt::{STEPWISE, step_of};
+use crate::record::attempt::{APPENDED, STEPWISE, step_of};
 use crate::record::error::some;
 use crate::record::fields::Read;
 use crate::record::lease::Holder;
@@ -135,6 +135,18 @@ fn last(disk: &Disk, path: &Path) -> Result<Value, RunError> {
         (_, "") => Ok(Value::Null),
         (before, line) => record(path, before.lines().count(), line),
     }
+}
+
+/// The last step that a run's metrics are of, however damaged the lines before it; 0 before the first.
+///
+/// # Errors
+/// The system's.
+pub fn last_step(disk: &Disk, run: &Path) -> Result<usize, RunError> {
+    let path = run.join(APPENDED[0]);
+    let bytes = if disk.exists(&path)? { disk.read(&path)? } else { Vec::new() };
+    let text = String::from_utf8_lossy(&bytes);
+    let step = |line: &str| serde_json::from_str::<Value>(line).ok()?["step"].as_u64();
+    Ok(text.lines().rev().find_map(step).unwrap_or(0) as usize)
 }
 
 /// What of a record's text is not torn, without its last line's end.

@@ -53,10 +53,8 @@ impl RunDir {
         disk.ensure_folder(runs)?;
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = runs.join(format!(".tmp-{}-{}-{number}", self.name(), std::process::id()));
-        if disk.exists(&draft)? {
-            // Left by a killed process that had our number.
-            disk.remove_folder(&draft)?;
-        }
+        // Left by a killed process that had our number.
+        disk.remove(&draft)?;
         disk.create_folder(&draft)?;
         disk.write_new(&draft.join("run.lock.kdl"), lock.as_bytes())?;
         disk.write_new(&draft.join("canon.txt"), canon.as_bytes())?;
@@ -64,7 +62,7 @@ impl RunDir {
         match disk.rename(&draft, &self.path) {
             Ok(()) => disk.sync_folder(runs),
             // Another process was faster.
-            Err(_) if disk.exists(&self.path.join("canon.txt"))? => disk.remove_folder(&draft),
+            Err(_) if disk.exists(&self.path.join("canon.txt"))? => disk.remove(&draft),
             Err(error) => Err(error),
         }
     }

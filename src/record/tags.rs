@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::config::names_a_directory;
 use crate::record::disk::Found;
+use crate::record::garbage::naming;
 use crate::record::{Disk, RunError, SWEEPS, reader};
 
 /// The folder of tags in a folder of runs.
@@ -12,9 +13,14 @@ pub const FOLDER: &str = "tags";
 /// Gives the run called `run` the name `tag`.
 ///
 /// # Errors
-/// [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if another run bears it; [`RunError::Shadows`] if
-/// the name or the id of a run, or the name of a sweep, begins with it; the system's.
+/// [`RunError::Unknown`] if the run is gone; [`RunError::NoTag`] if it cannot be a name; [`RunError::Tagged`] if
+/// another run bears it; [`RunError::Shadows`] if the name or the id of a run, or the name of a sweep, begins with it;
+/// the system's.
 pub fn add(disk: &Disk, runs: &Path, tag: &str, run: &str) -> Result<(), RunError> {
+    let _naming = naming(disk, runs)?;
+    if !disk.exists(&runs.join(run).join("run.lock.kdl"))? {
+        return Err(RunError::Unknown { name: run.to_owned(), runs: runs.to_owned() });
+    }
     if !names_a_directory(tag) || disk.exists(&runs.join(tag))? {
         return Err(RunError::NoTag { tag: tag.to_owned() });
     }

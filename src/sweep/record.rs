@@ -7,7 +7,8 @@ use kdl::{KdlDocument, KdlNode};
 use crate::config::show::quoted;
 use crate::config::{Diagnostics, Reader};
 use crate::experiment::{self, CellRun, Cells, Key, Resolved};
-use crate::record::{Disk, RunDir, RunError, SWEEPS};
+use crate::record::disk::{Found, parent};
+use crate::record::{Disk, RunDir, RunError, SWEEPS, garbage};
 
 const FILE: &str = "sweep.kdl";
 /// The version of its form.
@@ -48,6 +49,7 @@ impl Record {
         let text = to_text(cells);
         let path = runs.join(SWEEPS).join(format!("{}-{}", cells.name, Key::of_sweep(&text).id()));
         disk.ensure_folder(&path)?;
+        let _naming = garbage::naming(disk, runs)?;
         if disk.find_text(&path.join(FILE))?.as_ref() != Some(&text) {
             disk.replace(&path.join(FILE), text.as_bytes())?;
         }
@@ -82,8 +84,29 @@ impl Record {
             return Err(RunError::Later { path: file, format, known: FORMAT });
         }
         let cells = document.filter(|_| format == Some(FORMAT)).and_then(|document| cells(&document));
-        let cells = cells.ok_or_else(|| RunError::Corrupt { path: file, what: "it is no list of cells".to_owned() })?;
+        let corrupt = |what: &str| RunError::Corrupt { path: file.clone(), what: what.to_owned() };
+        let cells = cells.ok_or_else(|| corrupt("it is no list of cells"))?;
+        let name = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
+        if !name.to_string_lossy().ends_with(&format!("-{}", Key::of_sweep(&text).id())) {
+            return Err(corrupt("it is not the list that the id of its directory stands for"));
+        }
         Ok(Self { path, cells })
+    }
+
+    /// The lists in a folder of runs that are damaged: they may have named any run.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn damaged(disk: &Disk, runs: &Path) -> Result<Vec<PathBuf>, RunError> {
+        let folder = runs.join(SWEEPS);
+        let names = if disk.look(&folder)? == Some(Found::Folder) { disk.names(&folder)? } else { Vec::new() };
+        let lists =
+            names.iter().map(|name| folder.join(name).join(FILE)).filter(|list| disk.exists(list).unwrap_or(true));
+        let sound = |list: &PathBuf| {
+            let found = Self::find(disk, runs, &parent(list).file_name().unwrap_or_default().to_string_lossy());
+            matches!(found, Ok(_) | Err(RunError::Later { .. }))
+        };
+        Ok(lists.filter(|list| !sound(list)).collect())
     }
 
     /// The directory's name, `<name>-<id>`.

@@ -65,7 +65,7 @@ fn ten_steps_then_twenty_are_twenty() {
     assert_eq!(goes_on_after(&disk, &twenty), Some(10));
     let copying = memory.calls() - calls;
     // While the steps are copied, and while the next ones are made.
-    disk.remove_folder(&directory(&twenty)).unwrap();
+    disk.remove(&directory(&twenty)).unwrap();
     for call in [copying / 2, copying + 60] {
         memory.fault(call, Fault::Kill);
         assert!(attempt(&disk, Path::new(RUNS), &twenty).is_err());

@@ -181,11 +181,26 @@ fn a_checkpoint_comes_back_as_it_was() {
 }
 
 /// One that a later version wrote is no damage, to be passed over with what was learnt since.
+/// A checkpoint that knows of nothing but its record.
+fn saved(step: usize) -> Checkpoint {
+    let recorded = [("metrics.jsonl".to_owned(), "digest".to_owned())].into();
+    Checkpoint { step, recorded, ..Checkpoint::default() }
+}
+
+/// One that should know its record and does not is damaged; of the first version, none did.
+#[test]
+fn a_checkpoint_knows_its_record() {
+    let (disk, run) = (Disk::default(), folder());
+    checkpoint::save(&disk, run.path(), 1, &Checkpoint { step: 1, ..Checkpoint::default() }, 2, None).unwrap();
+    let found = checkpoint::latest(&disk, run.path()).unwrap();
+    assert!(found.checkpoint.is_none() && found.warnings[0].contains("no digests of what was recorded"));
+}
+
 #[test]
 fn a_later_checkpoint_is_left_to_its_version() {
     let (disk, run) = (Disk::default(), folder());
     for step in [1, 2] {
-        checkpoint::save(&disk, run.path(), 1, &Checkpoint { step, ..Checkpoint::default() }, 2, None).unwrap();
+        checkpoint::save(&disk, run.path(), 1, &saved(step), 2, None).unwrap();
     }
     let path = checkpoint::folder(run.path(), 2).join(MANIFEST);
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -205,7 +220,7 @@ fn a_later_checkpoint_is_left_to_its_version() {
 fn any_flipped_byte_falls_back_to_the_checkpoint_before() {
     let (disk, run) = (Disk::default(), folder());
     let files = vec![("model.safetensors".to_owned(), vec![5; 40]), ("optimizer.bin".to_owned(), vec![6; 3])];
-    let saved = |step| Checkpoint { step, files: files.clone(), counters: json!({"n": 3}), ..Checkpoint::default() };
+    let saved = |step| Checkpoint { files: files.clone(), counters: json!({"n": 3}), ..saved(step) };
     for name in ["model.safetensors", "optimizer.bin", MANIFEST] {
         let length = {
             for step in [1, 2] {
@@ -266,7 +281,7 @@ fn resuming_cuts_away_what_came_after_the_checkpoint() {
     // Shorter than its checkpoint says: the checkpoint is worth nothing.
     fs::write(&metrics, "{\"step\":1}\n").unwrap();
     let begun = dir.begin(&facts()).unwrap().unwrap();
-    assert_eq!((begun.checkpoint, begun.warnings.len()), (None, 1));
+    assert_eq!((begun.checkpoint, begun.warnings.len()), (None, 2), "that, and what is made again");
     assert_eq!(fs::read(&metrics).unwrap(), b"");
 }
 

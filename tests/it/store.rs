@@ -107,8 +107,8 @@ fn tags_name_runs_and_keep_them() {
     assert!(answer(folder, &["eval", "best", "--show", "0"]).contains("2 held-out tasks"));
 
     // A sweep names a run by its name; a warm start is kept by the run that needs it.
-    fs::create_dir_all(folder.join("runs/sweeps/s-1")).unwrap();
-    fs::write(folder.join("runs/sweeps/s-1/sweep.kdl"), format!("cell \"x\" run=\"{three}\"\n")).unwrap();
+    fs::create_dir_all(folder.join("runs/sweeps/s-1/output")).unwrap();
+    fs::write(folder.join("runs/sweeps/s-1/output/jobs.txt"), format!("cell \"x\" run=\"{three}\"\n")).unwrap();
     let listed = answer(folder, &["gc"]);
     assert!(listed.contains(&one) && listed.contains("moved aside") && listed.contains("2 folders"), "{listed}");
     assert!(listed.contains("nothing is removed without --yes") && folder.join("runs").join(&one).exists());
@@ -118,7 +118,8 @@ fn tags_name_runs_and_keep_them() {
     fs::remove_dir_all(folder.join("golden")).unwrap();
     fs::create_dir(folder.join("runs/.tmp-x-999999999-0")).unwrap();
     assert!(answer(folder, &["gc", "--yes"]).contains("3 folders"));
-    let left = Disk::default().names(&folder.join("runs")).unwrap();
+    let mut left = Disk::default().names(&folder.join("runs")).unwrap();
+    left.retain(|name| name != ".naming");
     let warm = left.iter().find(|name| name.starts_with("warm-")).unwrap();
     assert_eq!(
         left,
@@ -165,7 +166,8 @@ fn gc_goes_on_beside_what_is_damaged() {
     assert!(said.contains(&format!("{linked} is a symbolic link")), "{said}");
     let mut left = vec![damaged, linked, "tags".to_owned()];
     left.sort();
-    assert_eq!(Disk::default().names(&runs).unwrap(), left);
+    let shown = |names: Vec<String>| names.into_iter().filter(|name| name != ".naming").collect::<Vec<_>>();
+    assert_eq!(shown(Disk::default().names(&runs).unwrap()), left);
     assert!(answer(folder, &["ls"]).contains(&left[0]), "odd tags stop nothing");
     answer(folder, &["untag", "odd"]);
     assert_eq!(Disk::default().names(&runs.join("tags")).unwrap(), ["folder", "pipe"]);
@@ -374,7 +376,9 @@ fn old_runs_open() {
             assert!(metrics.len() == 3 && times.len() == 3 && metrics[2]["rollout"]["success"].is_f64());
             assert!(reader::result(&disk, &path).unwrap().is_some_and(|result| result.digest.starts_with("blake3:")));
             let found = starpo::record::checkpoint::latest(&disk, &path).unwrap();
-            assert!(found.warnings.is_empty() && found.checkpoint.is_some_and(|found| found.step == 2));
+            assert!(found.checkpoint.is_some_and(|found| found.step == 2));
+            let first = |warning: &String| warning.starts_with("checkpoint 2 is of a version that wrote no digests");
+            assert!(found.warnings.len() == 1 && found.warnings.iter().all(first), "{:?}", found.warnings);
             let digest = starpo::record::digest::digest(&disk, &path).unwrap();
             assert_eq!(Some(digest), reader::digest(&disk, &path).unwrap());
             let episodes = path.join("rollouts/step-000002.jsonl.zst");

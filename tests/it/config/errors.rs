@@ -156,6 +156,11 @@ fn aliases() {
     let twice = "alias \"s\" \"seed\"\nalias \"s\" \"train.steps\" { x }";
     shows("alias-twice", &["wrong-arguments", "duplicate-key"], body(twice, &[]));
     shows("alias-arguments", &["wrong-arguments"], body("alias \"lr\"", &[]));
+    let notes = "note\nnote 3\nnote \"a\" \"b\"\nnote \"a\" y=3";
+    let wrong = "wrong-arguments";
+    let twice = "duplicate-key";
+    shows("note-arguments", &[wrong, twice, "wrong-type", twice, wrong, twice, wrong], body(notes, &[]));
+    shows("note-block", &["wrong-arguments", "bad-annotation"], body("note (foo)\"x\" { a 1 }", &[]));
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn much_of_everything() {
 #[test]
 fn braces_in_texts_and_comments_are_no_depth() {
     let open = "{".repeat(100);
-    let texts = format!("note \"\\\"{open}\" #\"\"{open}\"#\nnote \"\"\"\n{open}\n\"\"\"");
+    let texts = format!("note #\"\"{open}\"#\nrollout {{ system \"\"\"\n\\\"{open}\n\"\"\" }}");
     let comments = format!("// {open}\n/* {open} /* */ {open} */");
     body(&format!("{texts}\n{comments}"), &[]).unwrap();
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use starpo::record::{Disk, garbage};
+
 use super::{QUICK, answer, folder, refusal, run, starpo};
 
 /// A sweep of two runs, and what it printed.
@@ -39,6 +41,59 @@ fn a_damaged_sweep_keeps_its_runs() {
     fs::remove_dir_all(written(folder).join("output")).unwrap();
     assert!(answer(folder, &["gc", "--yes"]).starts_with("0 folders"));
     assert_eq!(runs(folder).len(), 2);
+}
+
+/// A list that was cut short, or grew, is not the sweep of its name.
+#[test]
+fn a_list_is_that_of_its_name() {
+    let folder = folder();
+    let folder = folder.path();
+    sweep(folder);
+    let name = written(folder).file_name().unwrap().to_str().unwrap().to_owned();
+    let list = written(folder).join("sweep.kdl");
+    fs::remove_file(written(folder).join("report.html")).unwrap();
+    fs::remove_dir_all(written(folder).join("output")).unwrap();
+    let text = fs::read_to_string(&list).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines[lines.len() - 1];
+    for altered in [lines[..lines.len() - 1].join("\n"), format!("{text}{last}\n"), text.replace("seed=2", "seed=3")] {
+        assert_ne!(altered, text);
+        fs::write(&list, altered).unwrap();
+        for verb in ["sweep", "compare", "report"] {
+            let (code, error) = refusal(folder, &[verb, &name]);
+            assert!(code == 1 && error.contains("it is not the list that the id"), "{verb}: {error}");
+        }
+        let output = starpo(folder, &["gc", "--yes"]);
+        assert!(String::from_utf8(output.stderr).unwrap().contains("is damaged, and may have named it"));
+        assert_eq!(runs(folder).len(), 2);
+    }
+    // Given anew it is written anew.
+    assert!(sweep(folder).contains("2 of 2 cells done"));
+    answer(folder, &["sweep", &name]);
+    for lost in [runs(folder)[0].join("run.lock.kdl"), runs(folder)[1].join("run.lock.kdl")] {
+        let lock = fs::read(&lost).unwrap();
+        fs::remove_file(&lost).unwrap();
+        let (code, error) = refusal(folder, &["sweep", &name]);
+        assert!(code == 2 && error.contains("or their locks, are gone"), "{error}");
+        fs::write(&lost, lock).unwrap();
+    }
+}
+
+/// Whoever names a run and whoever removes runs wait for each other.
+#[test]
+fn a_name_is_not_given_while_runs_are_removed() {
+    let folder = folder();
+    let folder = folder.path();
+    let one = run(folder, &["steps=1"]);
+    let naming = garbage::naming(&Disk::default(), &folder.join("runs")).unwrap();
+    let tag = Command::new(env!("CARGO_BIN_EXE_starpo")).args(["tag", &one, "best"]).current_dir(folder).spawn();
+    let mut tag = tag.unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(tag.try_wait().unwrap().is_none(), "it waits");
+    fs::remove_dir_all(folder.join("runs").join(&one)).unwrap();
+    drop(naming);
+    assert_eq!(tag.wait().unwrap().code(), Some(2));
+    assert!(!folder.join("runs/tags/best").exists());
 }
 
 /// A run that says it is done and lacks a part of its record is named, by the sweep as by itself, and counts nowhere.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use starpo::record::{Disk, digest, reader};
 
-use super::{answer, folder, refusal, run, starpo};
+use super::{QUICK, answer, folder, refusal, run, starpo};
 
 /// Ends by itself, or the test fails.
 #[track_caller]
@@ -169,4 +169,74 @@ fn a_stranger_among_the_episodes_changes_no_digest() {
     let digest = digest::digest(&Disk::default(), &path).unwrap();
     assert_eq!(reader::digest(&Disk::default(), &path).unwrap(), Some(digest));
     answer(folder, &["verify", &name]);
+}
+
+/// Nor is it lost, and no link's end is touched.
+#[test]
+fn strangers_stay_where_they_are() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=4"]);
+    let path = folder.join("runs").join(&name);
+    let expected = reader::digest(&Disk::default(), &path).unwrap();
+    let (mine, checkpoints) = (folder.join("mine"), path.join("checkpoints"));
+    fs::create_dir_all(mine.join("inner")).unwrap();
+    fs::write(mine.join("inner/file"), "mine").unwrap();
+    for link in [".tmp-000002-1", "000002", "000099"] {
+        let _ = fs::remove_dir_all(checkpoints.join(link));
+        symlink(&mine, checkpoints.join(link)).unwrap();
+    }
+    pipe(&checkpoints.join("000098"));
+    let strangers = ["checkpoints/99", "checkpoints/+3", "rollouts/notes", "evals/notes"].map(|name| path.join(name));
+    strangers.iter().for_each(|stranger| fs::create_dir(stranger).unwrap());
+    fs::write(path.join("rollouts/notes.txt"), "mine").unwrap();
+    fs::remove_dir_all(checkpoints.join("000004")).unwrap();
+    fs::write(path.join("state"), "interrupted 1\n").unwrap();
+    fs::remove_file(path.join("result.kdl")).unwrap();
+    answer(folder, &["exec", &name]);
+    assert_eq!(reader::digest(&Disk::default(), &path).unwrap(), expected);
+    assert!(strangers.iter().all(|stranger| stranger.is_dir()) && path.join("rollouts/notes.txt").is_file());
+    assert_eq!(fs::read_to_string(mine.join("inner/file")).unwrap(), "mine");
+    answer(folder, &["verify", &name]);
+    answer(folder, &["export", &name]);
+}
+
+/// Steps that are made a second time are told.
+#[test]
+fn lost_checkpoints_are_told() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=4"]);
+    let path = folder.join("runs").join(&name);
+    let expected = reader::digest(&Disk::default(), &path).unwrap();
+    for (lost, told) in [("checkpoints/000004", "steps 4 to 4 were recorded"), ("checkpoints", "steps 1 to 4 were")] {
+        fs::remove_dir_all(path.join(lost)).unwrap();
+        fs::write(path.join("state"), "interrupted 1\n").unwrap();
+        fs::remove_file(path.join("result.kdl")).unwrap();
+        let said = String::from_utf8(starpo(folder, &["exec", &name]).stderr).unwrap();
+        assert!(said.contains(told), "{said}");
+        assert_eq!(reader::digest(&Disk::default(), &path).unwrap(), expected);
+    }
+}
+
+/// A shorter run whose record no longer fits its checkpoints is passed over.
+#[test]
+fn an_altered_shorter_run_is_not_gone_on_from() {
+    let folder = folder();
+    let folder = folder.path();
+    let calm = folder.join("calm");
+    fs::create_dir(&calm).unwrap();
+    let long = ["steps=4", "schedule=constant"];
+    let name = run(&calm, &long);
+    let short = folder.join("runs").join(run(folder, &["steps=2", "schedule=constant"]));
+    // The same episodes in other bytes: the digest, which is of the text, is as it was.
+    let file = short.join("rollouts/step-000001.jsonl.zst");
+    let text = zstd::decode_all(&fs::read(&file).unwrap()[..]).unwrap();
+    fs::write(&file, zstd::encode_all(&text[..], 9).unwrap()).unwrap();
+    let quick = QUICK.iter().copied().chain(long);
+    let words: Vec<&str> = ["run", "bandit"].into_iter().chain(quick).collect();
+    let said = String::from_utf8(starpo(folder, &words).stderr).unwrap();
+    assert!(said.contains("is not gone on from: its record is not what its checkpoint"), "{said}");
+    let digest = |folder: &Path| reader::digest(&Disk::default(), &folder.join("runs").join(&name)).unwrap();
+    assert!(digest(folder).is_some() && digest(folder) == digest(&calm));
 }
