@@ -157,14 +157,19 @@ fn whole(disk: &Disk, record: Record, common: &Common) -> Result<Record, CliErro
     let runs: BTreeSet<String> = record.cells.cells.iter().map(|cell| cell.run.clone()).chain(left).collect();
     let mut gone = Vec::new();
     for run in runs {
-        if !disk.exists(&common.runs_dir.join(&run).join("run.lock.kdl"))? {
-            gone.push(run);
+        let path = common.runs_dir.join(&run);
+        match (disk.exists(&path)?, disk.exists(&path.join("run.lock.kdl"))?) {
+            (true, true) => {}
+            (true, false) => {
+                return Err(RunError::Corrupt { path, what: "its run.lock.kdl is missing".to_owned() }.into());
+            }
+            (false, _) => gone.push(run),
         }
     }
     if gone.is_empty() {
         return Ok(record);
     }
-    let message = format!("runs of {}, or their locks, are gone: {}", record.name(), some(&gone));
+    let message = format!("runs of {} are gone: {}", record.name(), some(&gone));
     let name = &record.cells.name;
     let help = format!("the sweep given anew (`starpo sweep {name} …`) makes them again and keeps what is there");
     Err(CliError::usage(&message, &help))

@@ -153,7 +153,7 @@ impl Attempt {
             disk.remove_drafts(&folder)?;
             for name in disk.names(&folder)? {
                 if step_of(&name).is_some_and(|step| checkpoint.is_none_or(|kept| step > kept.step)) {
-                    disk.remove(&folder.join(name))?;
+                    disk.remove_file(&folder.join(name))?;
                 }
             }
         }
@@ -332,9 +332,11 @@ impl Attempt {
     }
 }
 
-/// The step that a file of episodes is of.
+/// The step that a file of episodes is of; unpacked from an archive it is plain. What is called otherwise is not ours.
 pub(super) fn step_of(name: &str) -> Option<usize> {
-    name.strip_prefix("step-")?.split('.').next()?.parse().ok()
+    let stem = name.strip_suffix(".zst").unwrap_or(name).strip_suffix(".jsonl")?;
+    let step = stem.strip_prefix("step-")?.parse().ok()?;
+    (stem == format!("step-{step:06}")).then_some(step)
 }
 
 /// By zstd, with a checksum.

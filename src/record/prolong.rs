@@ -33,9 +33,18 @@ impl Begun {
         if self.checkpoint.is_some() {
             return Ok(None);
         }
-        let Some(shared) = shorter(&run.disk, &run).into_iter().find_map(|shorter| shared(&run.disk, shorter)) else {
-            return Ok(None);
-        };
+        let mut found = None;
+        for other in shorter(&run.disk, &run) {
+            let name = RunDir::open(&run.disk, &other).name();
+            match shared(&run.disk, other) {
+                Ok(shared) => found = shared,
+                Err(why) => self.warnings.push(passed_over(&name, &why)),
+            }
+            if found.is_some() {
+                break;
+            }
+        }
+        let Some(shared) = found else { return Ok(None) };
         let (from, step) = (RunDir::open(&run.disk, &shared.run).name(), shared.checkpoint.step);
         let why = match self.adopt(&run.disk, &shared) {
             Ok(()) => {
@@ -48,7 +57,7 @@ impl Begun {
         };
         match why.and_then(|why| self.attempt.begin_anew().map(|()| why)) {
             Ok(why) => {
-                self.warnings.push(format!("{from} is this run, only shorter, and is not gone on from: {why}"));
+                self.warnings.push(passed_over(&from, &why));
                 Ok(None)
             }
             Err(error) => {
@@ -107,16 +116,31 @@ fn split(canon: &str) -> Option<(String, u64)> {
     Some((canon.replace(&format!("{line}\n"), ""), line.strip_prefix(LENGTH)?.parse().ok()?))
 }
 
-/// What of a run does not depend on its length, if its records are what its result says.
-fn shared(disk: &Disk, run: PathBuf) -> Option<Shared> {
-    let result = reader::digest(disk, &run).ok()??;
-    if digest::digest(disk, &run).ok()? != result || reader::lost(disk, &run).ok()?.is_some() {
-        return None;
+fn passed_over(run: &str, why: &str) -> String {
+    format!("{run} is this run, only shorter, and is not gone on from: {why}")
+}
+
+/// What of a run does not depend on its length, if anything; why it cannot be told, where its records are not what its
+/// result says.
+fn shared(disk: &Disk, run: PathBuf) -> Result<Option<Shared>, String> {
+    let text = |error: RunError| error.to_string();
+    let Some(result) = reader::digest(disk, &run).map_err(text)? else {
+        return Err("it is done, and has no result".to_owned());
+    };
+    if let Some(lost) = reader::lost(disk, &run).map_err(text)? {
+        return Err(lost);
     }
+    if digest::digest(disk, &run).map_err(text)? != result {
+        return Err("its files are not those of its digest".to_owned());
+    }
+    Ok(independent(disk, run))
+}
+
+fn independent(disk: &Disk, run: PathBuf) -> Option<Shared> {
     let load = |step| checkpoint::load(disk, &run, step).ok();
-    let independent = |found: &Checkpoint| found.counters["stage"]["foreseen"] == false;
+    let early = |found: &Checkpoint| found.counters["stage"]["foreseen"] == false;
     let steps = checkpoint::steps(disk, &run).ok()?;
-    steps.into_iter().rev().filter_map(load).filter(independent).find_map(|checkpoint| {
+    steps.into_iter().rev().filter_map(load).filter(early).find_map(|checkpoint| {
         let best = checkpoint.counters["best"]["step"].as_u64().map(|step| step as usize);
         let best = match best.filter(|best| *best < checkpoint.step) {
             // Pruned since, where a later evaluation did better: the longer run would be without it.

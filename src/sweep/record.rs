@@ -48,9 +48,9 @@ impl Record {
     fn write(disk: &Disk, runs: &Path, cells: &Cells) -> Result<PathBuf, RunError> {
         let text = to_text(cells);
         let path = runs.join(SWEEPS).join(format!("{}-{}", cells.name, Key::of_sweep(&text).id()));
-        disk.ensure_folder(&path)?;
-        let _naming = garbage::naming(disk, runs)?;
         if disk.find_text(&path.join(FILE))?.as_ref() != Some(&text) {
+            disk.ensure_folder(&path)?;
+            let _naming = garbage::naming(disk, runs)?;
             disk.replace(&path.join(FILE), text.as_bytes())?;
         }
         Ok(path)
@@ -76,6 +76,9 @@ impl Record {
                 }
             }
         };
+        // However it is spelt, it bears the name of its own directory.
+        let named = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let path = if path.file_name() == named.file_name() { path } else { named };
         let file = path.join(FILE);
         let text = disk.read_text(&file)?;
         let document: Option<KdlDocument> = text.parse().ok();
@@ -86,11 +89,11 @@ impl Record {
         let cells = document.filter(|_| format == Some(FORMAT)).and_then(|document| cells(&document));
         let corrupt = |what: &str| RunError::Corrupt { path: file.clone(), what: what.to_owned() };
         let cells = cells.ok_or_else(|| corrupt("it is no list of cells"))?;
-        let name = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
-        if !name.to_string_lossy().ends_with(&format!("-{}", Key::of_sweep(&text).id())) {
+        let record = Self { path, cells };
+        if !record.name().ends_with(&format!("-{}", Key::of_sweep(&text).id())) {
             return Err(corrupt("it is not the list that the id of its directory stands for"));
         }
-        Ok(Self { path, cells })
+        Ok(record)
     }
 
     /// The lists in a folder of runs that are damaged: they may have named any run.

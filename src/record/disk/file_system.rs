@@ -33,7 +33,7 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
 
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes an empty folder.
+    /// Removes an empty folder, and what is in it under names that are not UTF-8.
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
 
     /// Makes a folder that was not there. Its parents must be.
@@ -174,6 +174,18 @@ impl FileSystem for System {
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            removed => return removed,
+        }
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            match (entry.file_name().to_str(), entry.file_type()?.is_dir()) {
+                (Some(_), _) => {}
+                (None, true) => fs::remove_dir_all(entry.path())?,
+                (None, false) => fs::remove_file(entry.path())?,
+            }
+        }
         fs::remove_dir(path)
     }
 

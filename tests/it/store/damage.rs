@@ -69,12 +69,15 @@ fn a_list_is_that_of_its_name() {
     }
     // Given anew it is written anew.
     assert!(sweep(folder).contains("2 of 2 cells done"));
-    answer(folder, &["sweep", &name]);
+    std::os::unix::fs::symlink(written(folder), folder.join("link")).unwrap();
+    for spelt in [&name, &format!("runs/sweeps/{name}/"), &format!("runs/sweeps/{name}/."), "link", "link/"] {
+        answer(folder, &["sweep", spelt]);
+    }
     for lost in [runs(folder)[0].join("run.lock.kdl"), runs(folder)[1].join("run.lock.kdl")] {
         let lock = fs::read(&lost).unwrap();
         fs::remove_file(&lost).unwrap();
         let (code, error) = refusal(folder, &["sweep", &name]);
-        assert!(code == 2 && error.contains("or their locks, are gone"), "{error}");
+        assert!(code == 1 && error.contains("its run.lock.kdl is missing"), "{error}");
         fs::write(&lost, lock).unwrap();
     }
 }

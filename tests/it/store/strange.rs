@@ -1,6 +1,8 @@
 //! What a run goes on from, and what opens nothing: lost and altered records, pipes, endless inputs, odd neighbours.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
@@ -187,15 +189,19 @@ fn strangers_stay_where_they_are() {
         symlink(&mine, checkpoints.join(link)).unwrap();
     }
     pipe(&checkpoints.join("000098"));
-    let strangers = ["checkpoints/99", "checkpoints/+3", "rollouts/notes", "evals/notes"].map(|name| path.join(name));
+    let names = ["checkpoints/99", "checkpoints/+3", "rollouts/notes", "evals/notes", "evals/step-000009.d"];
+    let strangers = names.map(|name| path.join(name));
     strangers.iter().for_each(|stranger| fs::create_dir(stranger).unwrap());
-    fs::write(path.join("rollouts/notes.txt"), "mine").unwrap();
+    let files = ["notes.txt", "step-000001.txt", "step-9.jsonl"].map(|name| path.join("rollouts").join(name));
+    files.iter().for_each(|file| fs::write(file, "mine").unwrap());
+    fs::create_dir(checkpoints.join(".tmp-x")).unwrap();
+    fs::write(checkpoints.join(".tmp-x").join(OsStr::from_bytes(b"\xff")), "mine").unwrap();
     fs::remove_dir_all(checkpoints.join("000004")).unwrap();
     fs::write(path.join("state"), "interrupted 1\n").unwrap();
     fs::remove_file(path.join("result.kdl")).unwrap();
     answer(folder, &["exec", &name]);
     assert_eq!(reader::digest(&Disk::default(), &path).unwrap(), expected);
-    assert!(strangers.iter().all(|stranger| stranger.is_dir()) && path.join("rollouts/notes.txt").is_file());
+    assert!(strangers.iter().all(|stranger| stranger.is_dir()) && files.iter().all(|file| file.is_file()));
     assert_eq!(fs::read_to_string(mine.join("inner/file")).unwrap(), "mine");
     answer(folder, &["verify", &name]);
     answer(folder, &["export", &name]);
@@ -232,11 +238,17 @@ fn an_altered_shorter_run_is_not_gone_on_from() {
     // The same episodes in other bytes: the digest, which is of the text, is as it was.
     let file = short.join("rollouts/step-000001.jsonl.zst");
     let text = zstd::decode_all(&fs::read(&file).unwrap()[..]).unwrap();
-    fs::write(&file, zstd::encode_all(&text[..], 9).unwrap()).unwrap();
+    let again = zstd::encode_all(&text[..], 9).unwrap();
+    let other = zstd::encode_all(&b"{}\n"[..], 9).unwrap();
+    let cases = [(again, "its record is not what its checkpoint"), (other, "its files are not those of its digest")];
     let quick = QUICK.iter().copied().chain(long);
     let words: Vec<&str> = ["run", "bandit"].into_iter().chain(quick).collect();
-    let said = String::from_utf8(starpo(folder, &words).stderr).unwrap();
-    assert!(said.contains("is not gone on from: its record is not what its checkpoint"), "{said}");
     let digest = |folder: &Path| reader::digest(&Disk::default(), &folder.join("runs").join(&name)).unwrap();
-    assert!(digest(folder).is_some() && digest(folder) == digest(&calm));
+    for (bytes, why) in cases {
+        fs::write(&file, bytes).unwrap();
+        let said = String::from_utf8(starpo(folder, &words).stderr).unwrap();
+        assert!(said.contains(&format!("is not gone on from: {why}")), "{said}");
+        assert!(digest(folder).is_some() && digest(folder) == digest(&calm));
+        fs::remove_dir_all(folder.join("runs").join(&name)).unwrap();
+    }
 }
