@@ -79,6 +79,16 @@ pub enum Top<'a> {
     Block(&'a Arc<Source>, &'a [kdl::KdlNode]),
 }
 
+impl Top<'_> {
+    /// What a document is called that could not be read.
+    fn place(&self) -> Place {
+        match self {
+            Self::Experiment(path) | Self::Part(path) => Place::typed(path),
+            Self::Block(source, _) => Place::new(source, 0, 0),
+        }
+    }
+}
+
 /// A whole tree: every field of the description has a value of its kind.
 #[derive(Clone, Debug)]
 pub struct Resolved {
@@ -91,7 +101,7 @@ pub struct Resolved {
     /// The paths of the documents, the lowest layer first.
     pub documents: Vec<String>,
     /// Where the experiment's own document names it, or begins.
-    pub place: Option<Place>,
+    pub place: Place,
 }
 
 /// Lays the documents and the overrides over each other and checks all of them against `root`.
@@ -116,13 +126,14 @@ pub fn resolve(
             None
         }
     };
-    let (whole, note) = (documents.layers.last().map(|layer| layer.place.clone()), documents.note.take());
+    let whole = documents.layers.last().map_or_else(|| top.place(), |layer| layer.place.clone());
+    let note = documents.note.take();
     let places = Source::command_line(overrides);
     let overlays = documents.overlays(overrides, &places);
     let document::Documents { layers: texts, aliases, mut errors, .. } = documents;
     let complete = errors.is_empty();
-    let laid = laid::Laid::new(root, &texts.iter().collect::<Vec<_>>(), &aliases, reader, &mut errors);
-    let laid = laid.under(&overlays, whole.clone());
+    let laid = laid::Laid::new(root, &texts.iter().collect::<Vec<_>>(), &whole, &aliases, reader, &mut errors);
+    let laid = laid.under(&overlays);
     let assignments = overrides::assignments(overrides, &places, reader, &mut errors);
     let (body, short_names) = laid.resolve(assignments, errors, complete)?;
     Ok(Resolved { name, note, body, short_names, documents: document::names(&texts), place: whole })

@@ -15,6 +15,8 @@ const SIZE_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 32;
 /// Characters that comments are made of.
 const COMMENT_MARKS_MAX: usize = 100_000;
+/// Digits in a row that every number of the parser can have.
+const DIGITS_MAX: usize = 38;
 /// Bytes of the parser's stack, which the system gives as they are touched.
 const STACK: usize = 1 << 28;
 /// Nodes and values of a document.
@@ -88,8 +90,15 @@ fn parse_once(path: &str, text: &'static str) -> Result<Parsed, Vec<Diagnostic>>
 
 /// Parses a document of any size.
 pub(super) fn read(source: &Arc<Source>) -> Result<KdlDocument, Vec<Diagnostic>> {
-    if let Some(at) = too_deep(&source.text) {
-        return Err(vec![error::too_large(&Place::new(source, at, 1), "nested deeper than 32")]);
+    match beyond(&source.text) {
+        Some(Beyond::Depth(at)) => {
+            return Err(vec![error::too_large(&Place::new(source, at, 1), "nested deeper than 32")]);
+        }
+        Some(Beyond::Digits(at, len)) => {
+            let wrong = error::long_number(&Place::new(source, at, len), DIGITS_MAX);
+            return Err(vec![wrong.help("no value needs them: round it")]);
+        }
+        None => {}
     }
     on_a_deep_stack(&source.text).map_err(|error| {
         let show = |diagnostic: &kdl::KdlDiagnostic| {
@@ -119,7 +128,7 @@ fn count(document: &KdlDocument) -> usize {
 }
 
 /// What [`names_a_directory`] asks for.
-pub(super) const NAMES: &str = "at most 200 letters, digits, `-`, `_` and `.`: it names a directory";
+pub(super) const NAMES: &str = "a letter or a digit, and up to 199 more, `-`, `_` or `.`: it names a directory";
 
 /// Whether a name can begin that of a directory, on every system and with what is added to it.
 pub(crate) fn names_a_directory(name: &str) -> bool {
@@ -127,14 +136,24 @@ pub(crate) fn names_a_directory(name: &str) -> bool {
     name.len() <= 200 && name.chars().all(legal) && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// Where braces, comments, or marks of comments before one another are nested too deep for the parser, which recurses
-/// into them.
-fn too_deep(text: &str) -> Option<usize> {
+/// What is more than the parser can take.
+enum Beyond {
+    /// Braces, comments, or marks of comments before one another, nested here: it recurses into them.
+    Depth(usize),
+    /// So many digits of a number from here on: it takes the number for a slip in what is around it.
+    Digits(usize, usize),
+}
+
+fn beyond(text: &str) -> Option<Beyond> {
     let bytes = text.as_bytes();
-    let (mut at, mut depth, mut comments, mut marks) = (0, 0_usize, 0_usize, 0_usize);
+    let (mut at, mut depth, mut comments, mut marks, mut word) = (0, 0_usize, 0_usize, 0_usize, 0);
     while at < bytes.len() {
         let two = bytes.get(at..at + 2).unwrap_or_default();
-        let blank = text.get(at..).is_none_or(|rest| rest.starts_with(|c: char| c.is_whitespace() || c == '\\'));
+        let char = text.get(at..).and_then(|rest| rest.chars().next());
+        let blank = char.is_none_or(|c| c.is_whitespace() || c == '\\');
+        if let Some(c) = char.filter(|c| c.is_whitespace() || r#"\/{}()[]=;""#.contains(*c)) {
+            word = at + c.len_utf8();
+        }
         if comments == 0 && !blank && !matches!(two, b"/-" | b"//" | b"/*") {
             marks = 0;
         }
@@ -145,16 +164,29 @@ fn too_deep(text: &str) -> Option<usize> {
             (b"/-", _) => (marks, at) = (marks + 1, at + 1),
             (b"//", _) => at += text[at..].find('\n').unwrap_or(text.len() - at),
             (_, b'"') => at = end_of_string(bytes, at),
+            (_, b'0'..=b'9') if decimal(&bytes[word..]) => {
+                let row = bytes[at..].iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b'_')).count();
+                if bytes[at..at + row].iter().filter(|byte| **byte != b'_').count() > DIGITS_MAX {
+                    return Some(Beyond::Digits(at, row));
+                }
+                at += row - 1;
+            }
             (_, b'{') => depth += 1,
             (_, b'}') => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth.max(comments).max(marks) > DEPTH_MAX {
-            return Some(at);
+            return Some(Beyond::Depth(at));
         }
         at += 1;
     }
     None
+}
+
+/// Whether a word is a decimal number, as far as its first bytes tell.
+fn decimal(word: &[u8]) -> bool {
+    let unsigned = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
+    unsigned.first().is_some_and(u8::is_ascii_digit) && !matches!(unsigned.get(1), Some(b'x' | b'o' | b'b'))
 }
 
 /// The last byte of the string, raw or not, that opens at `at`.
@@ -201,10 +233,7 @@ impl<'r> Documents<'r> {
     }
 
     fn wrapped(&mut self, source: &Arc<Source>, node: &KdlNode) -> Option<String> {
-        if let Some(annotation) = node.ty() {
-            let at = Place::of(source, annotation.span());
-            self.errors.push(error::bad_annotation(&at, annotation.value(), "is not known before an experiment"));
-        }
+        self.unannotated(source, node);
         let name = match node.entries() {
             [entry] if entry.name().is_none() => entry.value().as_string(),
             _ => None,
@@ -331,7 +360,7 @@ impl<'r> Documents<'r> {
     }
 
     /// The text of a `note`, which takes one and nothing else.
-    fn note_of<'n>(&mut self, source: &Arc<Source>, node: &'n KdlNode) -> Option<&'n str> {
+    pub(super) fn note_of<'n>(&mut self, source: &Arc<Source>, node: &'n KdlNode) -> Option<&'n str> {
         self.bare(source, node);
         let wrong = match node.entries() {
             [only] if only.name().is_none() => match only.value().as_string() {
@@ -381,13 +410,18 @@ impl<'r> Documents<'r> {
         }
     }
 
-    /// What the document says about itself has neither annotations nor children.
-    fn bare(&mut self, source: &Arc<Source>, node: &KdlNode) {
+    /// Refuses annotations before a node and its arguments.
+    pub(super) fn unannotated(&mut self, source: &Arc<Source>, node: &KdlNode) {
         let annotations = node.ty().into_iter().chain(node.entries().iter().filter_map(kdl::KdlEntry::ty));
         for annotation in annotations {
             let at = Place::of(source, annotation.span());
             self.errors.push(error::bad_annotation(&at, annotation.value(), "is not known here"));
         }
+    }
+
+    /// What the document says about itself has neither annotations nor children.
+    pub(super) fn bare(&mut self, source: &Arc<Source>, node: &KdlNode) {
+        self.unannotated(source, node);
         if node.children().is_some() {
             self.errors.push(error::not_a_block(&Place::of(source, node.name().span()), node.name().value()));
         }

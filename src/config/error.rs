@@ -19,20 +19,24 @@ pub(super) const MISTAKES_MAX: usize = 200;
 pub struct Diagnostic {
     code: &'static str,
     message: String,
-    /// The first is where the mistake is.
-    labels: Vec<(Place, String)>,
+    /// Where the mistake is, and what it is there.
+    home: Box<(Place, String)>,
+    /// Other places that have to do with it.
+    others: Vec<(Place, String)>,
     help: Option<String>,
     /// Nothing that keeps a run from being what it says.
     warning: bool,
 }
 
 impl Diagnostic {
-    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), labels: Vec::new(), help: None, warning: false }
+    pub(super) fn new(code: &'static str, message: impl Into<String>, place: &Place, label: impl Into<String>) -> Self {
+        let home = Box::new((place.clone(), label.into()));
+        Self { code, message: message.into(), home, others: Vec::new(), help: None, warning: false }
     }
 
+    /// Another place that has to do with it.
     pub(super) fn at(mut self, place: &Place, label: impl Into<String>) -> Self {
-        self.labels.push((place.clone(), label.into()));
+        self.others.push((place.clone(), label.into()));
         self
     }
 
@@ -44,12 +48,8 @@ impl Diagnostic {
 
     /// A rule of a layer above that the value at `place` breaks.
     #[must_use]
-    pub fn rule(place: Option<&Place>, message: &str, help: &str) -> Self {
-        let rule = Self::new("rule", message).help(help);
-        match place {
-            Some(place) => rule.at(place, "this value"),
-            None => rule,
-        }
+    pub fn rule(place: &Place, message: &str, help: &str) -> Self {
+        Self::new("rule", message, place, "this value").help(help)
     }
 
     /// The same as a warning.
@@ -62,16 +62,17 @@ impl Diagnostic {
     #[must_use]
     pub fn unknown_experiment(name: &str, paths: &[String]) -> Self {
         let all: Vec<_> = paths.iter().map(|path| super::document::document_name(path)).collect();
-        let diagnostic = Self::new("unknown-document", format!("there is no experiment \"{name}\""));
-        diagnostic.at(&Place::typed(name), "unknown name").help(choices(name, "experiments", &all))
+        let message = format!("there is no experiment \"{name}\"");
+        let diagnostic = Self::new("unknown-document", message, &Place::typed(name), "unknown name");
+        diagnostic.help(choices(name, "experiments", &all))
     }
 
     /// A name that no field has, on a command line.
     pub(super) fn unknown_path<'p>(name: &str, paths: impl Iterator<Item = &'p str>) -> Self {
         let last = |path: &'p str| [path, path.rsplit('.').next().unwrap_or(path)];
         let near = super::schema::nearest(name, paths.flat_map(last).collect::<Vec<_>>());
-        let diagnostic = Self::new("unknown-key", format!("there is no value `{name}`"));
-        diagnostic.at(&Place::typed(name), "unknown name").help(did_you_mean(&near))
+        let message = format!("there is no value `{name}`");
+        Self::new("unknown-key", message, &Place::typed(name), "unknown name").help(did_you_mean(&near))
     }
 
     /// Adds a line of help.
@@ -93,32 +94,28 @@ impl Diagnostic {
         self.code
     }
 
-    /// Where the mistake is, if it is in a text.
+    /// Where the mistake is.
     #[must_use]
-    pub fn place(&self) -> Option<&Place> {
-        self.labels.first().map(|(place, _)| place)
+    pub fn place(&self) -> &Place {
+        &self.home.0
     }
 
     /// Labels in other texts than the first one's, as a line of help: an excerpt shows one text.
     fn elsewhere(&self) -> Option<String> {
-        let home = self.place()?;
-        let mut lines = Vec::new();
-        for (place, label) in &self.labels {
-            if !Arc::ptr_eq(&place.source, &home.source) {
-                lines.push(format!("{}: {label}", place.origin()));
-            }
-        }
+        let away = |(place, _): &&(Place, String)| !Arc::ptr_eq(&place.source, &self.place().source);
+        let line = |(place, label): &(Place, String)| format!("{}: {label}", place.origin());
+        let lines: Vec<String> = self.others.iter().filter(away).map(line).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     /// Where an excerpt is shown: the renderer gives up on lines of tens of thousands of columns.
     fn excerpt(&self) -> Option<&Place> {
-        self.place().filter(|place| place.source.text.lines().all(|line| line.len() <= LONGEST_LINE))
+        Some(self.place()).filter(|place| place.source.text.lines().all(|line| line.len() <= LONGEST_LINE))
     }
 
     /// The place in words, where there is no excerpt.
     fn unshown(&self) -> Option<String> {
-        let place = self.place().filter(|_| self.excerpt().is_none())?;
+        let place = Some(self.place()).filter(|_| self.excerpt().is_none())?;
         let at = format!("at {}:{}:{}", place.source.name, place.line(), place.column());
         Some(format!("{at}, in a text whose lines are too long to show"))
     }
@@ -145,9 +142,9 @@ impl Diagnostic {
         let place = self.place();
         serde_json::json!({
             "code": self.code,
-            "file": place.map(|place| place.source.name.as_str()),
-            "line": place.map(Place::line),
-            "column": place.map(Place::column),
+            "file": place.source.name,
+            "line": place.line(),
+            "column": place.column(),
             "message": self.message,
             "help": self.advice(),
         })
@@ -181,7 +178,8 @@ impl miette::Diagnostic for Diagnostic {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let home = self.excerpt()?;
-        let here = self.labels.iter().filter(|(place, _)| Arc::ptr_eq(&place.source, &home.source));
+        let all = std::iter::once(&*self.home).chain(&self.others);
+        let here = all.filter(|(place, _)| Arc::ptr_eq(&place.source, &home.source));
         Some(Box::new(here.map(|(place, label)| LabeledSpan::new_with_span(Some(label.clone()), place.span()))))
     }
 }
@@ -227,15 +225,13 @@ impl Diagnostics {
         let mut texts: Vec<Arc<Source>> = Vec::new();
         let mut sorted: Vec<((usize, usize), Diagnostic)> = Vec::new();
         for diagnostic in found {
-            let at = diagnostic.place().map_or((usize::MAX, 0), |place| {
-                let known = texts.iter().position(|text| Arc::ptr_eq(text, &place.source));
-                let text = known.unwrap_or_else(|| {
-                    texts.push(Arc::clone(&place.source));
-                    texts.len() - 1
-                });
-                (text, place.start())
+            let place = diagnostic.place();
+            let known = texts.iter().position(|text| Arc::ptr_eq(text, &place.source));
+            let text = known.unwrap_or_else(|| {
+                texts.push(Arc::clone(&place.source));
+                texts.len() - 1
             });
-            sorted.push((at, diagnostic));
+            sorted.push(((text, place.start()), diagnostic));
         }
         sorted.sort_by(|(at, a), (bt, b)| at.cmp(bt).then_with(|| a.message.cmp(&b.message)));
         sorted.dedup_by(|(at, a), (bt, b)| at == bt && a.code == b.code && a.message == b.message);
@@ -313,7 +309,7 @@ macro_rules! mistakes {
         $name:ident($place:ident $(, $arg:ident : $type:ty)*) $code:literal $message:literal, $label:literal;
     )*) => { $(
         pub(super) fn $name($place: &Place $(, $arg: $type)*) -> Diagnostic {
-            Diagnostic::new($code, format!($message)).at($place, format!($label))
+            Diagnostic::new($code, format!($message), $place, format!($label))
         }
     )* };
 }
@@ -322,6 +318,7 @@ macro_rules! mistakes {
 mistakes! {
     syntax(place, message: &str, label: &str) "syntax" "{message}", "{label}";
     too_large(place, what: &str) "too-large" "the document is too large: {what}", "here";
+    long_number(place, most: usize) "too-large" "a number has more than {most} digits in a row", "this many";
     unknown_key(place, key: &str, inside: &str) "unknown-key" "unknown key `{key}` in {inside}", "unknown key";
     other_variant(place, key: &str, family: &str, chosen: &str)
         "other-variant" "`{key}` is no field of {family} \"{chosen}\"", "belongs to another variant";
@@ -372,26 +369,24 @@ pub(super) fn missing(place: &Place, paths: &[String]) -> Diagnostic {
         }
         _ => format!("{} and {} more are not set, and they have no default", names(&paths[..4]), paths.len() - 4),
     };
-    Diagnostic::new("missing-key", message).at(place, "missing in here")
+    Diagnostic::new("missing-key", message, place, "missing in here")
 }
 
 /// The same key twice in one body, or twice on the command line.
 pub(super) fn duplicate(place: &Place, first: &Place, key: &str) -> Diagnostic {
-    Diagnostic::new("duplicate-key", format!("`{key}` is given twice"))
-        .at(place, "given again")
+    Diagnostic::new("duplicate-key", format!("`{key}` is given twice"), place, "given again")
         .at(first, "first given here")
 }
 
 /// A key both as a property and as a child.
 pub(super) fn child_and_property(place: &Place, first: &Place, key: &str) -> Diagnostic {
-    Diagnostic::new("child-and-property", format!("`{key}` is given as a property and as a child"))
-        .at(place, "as a child")
+    Diagnostic::new("child-and-property", format!("`{key}` is given as a property and as a child"), place, "as a child")
         .at(first, "as a property")
         .help("a field is a child or a property of its node, never both")
 }
 
 /// Documents or references that lead back to themselves.
 pub(super) fn cycle(what: &str, place: &Place, other: &Place) -> Diagnostic {
-    let diagnostic = Diagnostic::new("cycle", format!("{what} lead back to where they started")).at(place, "this one");
+    let diagnostic = Diagnostic::new("cycle", format!("{what} lead back to where they started"), place, "this one");
     if place == other { diagnostic } else { diagnostic.at(other, "comes back from here") }
 }

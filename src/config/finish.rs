@@ -50,7 +50,11 @@ fn follow(all: &Names<'_>, from: &Spot<'_>, path: &str, place: &Place) -> Result
     let mut seen = vec![from.path.as_str()];
     while seen.len() <= CHAIN_MAX {
         let Some(target) = all.get(path) else {
-            let near = schema::nearest(path, all.keys().copied());
+            let end = format!(".{path}");
+            let mut near: Vec<&str> = all.keys().copied().filter(|known| known.ends_with(&end)).take(3).collect();
+            if near.is_empty() {
+                near = schema::nearest(path, all.keys().copied());
+            }
             return Err(error::ref_to_nothing(place, path).help(error::did_you_mean(&near)));
         };
         if seen.contains(&target.path.as_str()) {

@@ -18,15 +18,16 @@ pub(super) struct Laid<'l> {
     aliases: &'l [Alias],
     /// Texts that the command line's arguments of these numbers laid over the documents.
     overlays: &'l [(usize, Arc<Source>)],
-    /// Of the uppermost document: what is missing is missing there.
-    top: Option<Place>,
+    /// What is missing is missing here.
+    top: Place,
 }
 
 impl<'l> Laid<'l> {
-    /// Lays `texts` over each other, the lowest first. What is wrong is added to `errors`.
+    /// Lays `texts` over each other, the lowest first, for the document at `top`. What is wrong is added to `errors`.
     pub(super) fn new(
         root: &'static [Field],
         texts: &[&'l Layer],
+        top: &Place,
         aliases: &'l [Alias],
         reader: &'l dyn Reader,
         errors: &mut Vec<Diagnostic>,
@@ -35,13 +36,12 @@ impl<'l> Laid<'l> {
         let mut layers = Layers::new(root, reader);
         let body = layers.lay(texts);
         errors.append(&mut layers.errors);
-        let top = texts.last().map(|text| text.place.clone());
-        Self { root, body, layers, texts: texts.to_vec(), aliases, overlays: &[], top }
+        Self { root, body, layers, texts: texts.to_vec(), aliases, overlays: &[], top: top.clone() }
     }
 
-    /// The same where the uppermost texts are overlays, and what is missing is missing in the document at `top`.
-    pub(super) fn under(self, overlays: &'l [(usize, Arc<Source>)], top: Option<Place>) -> Self {
-        Self { overlays, top, ..self }
+    /// The same where the uppermost texts are overlays.
+    pub(super) fn under(self, overlays: &'l [(usize, Arc<Source>)]) -> Self {
+        Self { overlays, ..self }
     }
 
     /// The whole tree under these assignments; what is wrong with them comes after `errors`. Where a document was not
@@ -59,8 +59,8 @@ impl<'l> Laid<'l> {
         let short_names = command.short_names;
         let mut errors = layers.errors;
         finish::follow_references(self.root, &mut body, &mut errors);
-        if let (true, Some(top)) = (complete, &self.top) {
-            let missing = finish::fill(self.root, &mut body, top);
+        if complete {
+            let missing = finish::fill(self.root, &mut body, &self.top);
             errors.extend(finish::missed(missing, &self.texts, self.layers.reader));
         }
         Diagnostics::check(errors)?;

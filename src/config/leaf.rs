@@ -36,21 +36,35 @@ impl Layers<'_> {
 
     fn scalar(&mut self, slot: Slot<'_>, source: &Arc<Source>, entry: &KdlEntry) -> Tree {
         let place = Place::of(source, entry.span());
-        let annotation = entry.ty().map(|annotation| (annotation.value(), Place::of(source, annotation.span())));
-        let read = match (annotation, entry.value()) {
+        let read = match (entry.ty(), entry.value()) {
             (None, literal) => self.literal(slot.kind, slot.field.range, literal, &place),
-            (Some(("ref", _)), KdlValue::String(path)) => return Tree::new(Form::Ref(path.clone()), place),
-            (Some(("file", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Input) => self.file(path, &place),
-            (Some(("dir", _)), KdlValue::String(path)) if matches!(slot.kind, Kind::Folder) => {
-                self.folder(path, &place)
+            (Some(annotation), value) => {
+                let at = Place::of(source, annotation.span());
+                let said = (annotation.value(), &at);
+                return self.annotated(slot.field, slot.kind, said, value.as_string(), place);
             }
-            (Some(("run", _)), KdlValue::String(name)) if matches!(slot.kind, Kind::Folder) => self.run(name, &place),
-            (Some((other, at)), _) => Err(match other {
-                "ref" => error::bad_annotation(&at, other, "takes the path of a value"),
-                "file" => error::bad_annotation(&at, other, "is for texts that may come from a file"),
-                "dir" | "run" => error::bad_annotation(&at, other, "is for folders"),
-                _ => unknown_annotation(&at, other, slot.field),
-            }),
+        };
+        self.keep(read, place)
+    }
+
+    /// What `(annotation)text` says; there is no text where another value stands.
+    fn annotated(
+        &mut self,
+        field: &'static Field,
+        kind: &'static Kind,
+        (annotation, at): (&str, &Place),
+        text: Option<&str>,
+        place: Place,
+    ) -> Tree {
+        let read = match (annotation, kind.present(), text) {
+            ("ref", _, Some(path)) => return Tree::new(Form::Ref(path.to_owned()), place),
+            ("file", Kind::Input, Some(path)) => self.file(path, &place),
+            ("dir", Kind::Folder, Some(path)) => self.folder(path, &place),
+            ("run", Kind::Folder, Some(name)) => self.run(name, &place),
+            ("ref", ..) => Err(error::bad_annotation(at, annotation, "takes the path of a value")),
+            ("file", ..) => Err(error::bad_annotation(at, annotation, "is for texts that may come from a file")),
+            ("dir" | "run", ..) => Err(error::bad_annotation(at, annotation, "is for folders")),
+            _ => Err(unknown_annotation(at, annotation, field)),
         };
         self.keep(read, place)
     }
@@ -95,26 +109,37 @@ impl Layers<'_> {
         self.folder(&path, place)
     }
 
+    /// A list, from the text of an override.
+    pub(super) fn items(&mut self, field: &'static Field, item: &'static Kind, text: &str, place: &Place) -> Tree {
+        let items = text.split(',').filter(|_| !text.is_empty());
+        let items = items.map(|text| self.typed(field, item, text, place)).collect();
+        Tree::new(Form::List(items), place.clone())
+    }
+
     /// A value without fields, from the text of an override.
     pub(super) fn typed(&mut self, field: &'static Field, kind: &'static Kind, text: &str, place: &Place) -> Tree {
         if matches!(kind, Kind::Optional(_)) && text == "null" {
             return Tree::new(Form::Unset, place.clone());
         }
-        let read = match kind.present() {
-            Kind::List(item) => {
-                let items = text.split(',').filter(|_| !text.is_empty());
-                let items = items.map(|text| self.typed(field, item, text, place)).collect();
-                return Tree::new(Form::List(items), place.clone());
+        let read = match (kind.present(), annotation(text)) {
+            (Kind::List(item), word) if word.is_none_or(|(word, _)| word != "ref") || text.contains(',') => {
+                return self.items(field, item, text, place);
             }
-            Kind::Folder => match text.strip_prefix("(run)") {
-                Some(name) => self.run(name, place),
-                None => self.folder(text.strip_prefix("(dir)").unwrap_or(text), place),
-            },
-            Kind::Input if text.starts_with("(file)") => self.file(&text["(file)".len()..], place),
-            kind => self.literal(kind, field.range, &scalar::literal(kind, text), place),
+            (kind, Some((word, rest))) => {
+                let at = place.part(0, word.len() + 2);
+                return self.annotated(field, kind, (word, &at), Some(rest), place.clone());
+            }
+            (Kind::Folder, None) => self.folder(text, place),
+            (kind, None) => self.literal(kind, field.range, &scalar::literal(kind, text), place),
         };
         self.keep(read, place.clone())
     }
+}
+
+/// An annotation before the text of an override, as it stands before a value in a document.
+fn annotation(text: &str) -> Option<(&str, &str)> {
+    let (word, rest) = text.strip_prefix('(')?.split_once(')')?;
+    matches!(word, "ref" | "file" | "dir" | "run").then_some((word, rest))
 }
 
 /// Whether a text looks like the path of a file, which saves looking for most others.

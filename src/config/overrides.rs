@@ -253,8 +253,14 @@ impl<'a, 'l> Overrides<'a, 'l> {
             list if list.repeated().is_some() => nodes(layers, target, assignment, current),
             Kind::Variant { .. } => chosen(layers, target, assignment, current),
             _ => {
-                let tree = layers.typed(target.field, target.kind, &assignment.text, &assignment.text_place);
-                if assignment.adds { layers.append(&target.path, current, tree) } else { tree }
+                let Assignment { text, text_place, .. } = assignment;
+                match target.kind.present() {
+                    Kind::List(item) if assignment.adds => {
+                        let more = layers.items(target.field, item, text, text_place);
+                        layers.append(&target.path, current, more)
+                    }
+                    _ => layers.typed(target.field, target.kind, text, text_place),
+                }
             }
         });
     }
@@ -302,20 +308,29 @@ impl<'a, 'l> Overrides<'a, 'l> {
         for entry in exact.into_iter().chain(elsewhere) {
             let Some((parent, member)) = &entry.within else { continue };
             let chosen = all.iter().find(|spot| spot.is(parent)).and_then(|spot| spot.tree);
-            if let Some(Tree { form: Form::Variant { name, .. }, .. }) = chosen {
-                let help = format!("it belongs to \"{member}\": add {parent}={member}");
+            if let Some(Tree { form: Form::Variant { name, .. }, place: there }) = chosen {
+                let given = there.as_ref().is_some_and(|there| Arc::ptr_eq(&there.source, &place.source));
+                let advice = match given {
+                    true => format!("give {parent}={member}, and not {name}"),
+                    false => format!("add {parent}={member}"),
+                };
+                let help = format!("it belongs to \"{member}\": {advice}");
                 return error::other_variant(place, &entry.path, parent, name).help(help);
             }
         }
         // Of a list that has no such member.
-        let plain: Vec<&str> = assignment.key.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
-        let members =
-            entries.iter().filter(|entry| entry.path == plain.join(".")).filter_map(|entry| entry.within.as_ref());
-        let members: Vec<_> = members.collect();
-        if let Some((parent, member)) = members.first() {
-            let all: Vec<String> = members.iter().map(|(_, member)| format!("\"{member}\"")).collect();
-            let help = format!("it belongs to {}: add such as {parent}={member}", all.join(" and "));
+        if let Some(help) = misnumbered(&assignment.key, all) {
             return error::unknown_override(place, &assignment.typed).help(help);
+        }
+        let plain: Vec<&str> = assignment.key.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
+        let plain = plain.join(".");
+        let members: Vec<_> =
+            entries.iter().filter(|entry| entry.path == plain).filter_map(|entry| entry.within.as_ref()).collect();
+        if let Some(help) = members.iter().find_map(|member| has_it(&plain, member, all)) {
+            return error::unknown_override(place, &assignment.typed).help(help);
+        }
+        if !members.is_empty() {
+            return error::unknown_override(place, &assignment.typed).help(absent(assignment, &members, all));
         }
         let last = assignment.key.rsplit('.').next().unwrap_or_default();
         let names = entries.iter().map(|entry| entry.field.name);
@@ -385,4 +400,51 @@ pub(super) fn named<'s, 't>(all: &'s [Spot<'t>], key: &str) -> Vec<&'s Spot<'t>>
 /// A value in the list of candidates.
 fn shown(tree: Option<&Tree>) -> String {
     tree.map_or_else(|| "not set".to_owned(), super::show::inline)
+}
+
+/// Which of these members of a list a key needs, where there is none, and how to have one.
+fn absent(assignment: &Assignment, members: &[&(String, &str)], all: &[Spot<'_>]) -> String {
+    let names: Vec<String> = members.iter().map(|(_, member)| format!("\"{member}\"")).collect();
+    let Some((list, member)) = members.first() else { return String::new() };
+    let counted: Vec<&str> = assignment.key.split('.').collect();
+    let counted = counted.iter().position(|part| part.parse::<usize>().is_ok()).map(|at| counted[..=at].join("."));
+    let there = all.iter().find(|spot| spot.is(list)).and_then(|spot| spot.tree?.place.as_ref());
+    let advice = match (counted.filter(|counted| all.iter().any(|spot| spot.path == *counted)), there) {
+        (Some(counted), _) => format!("add such as {counted}={member}"),
+        (None, Some(there)) if Arc::ptr_eq(&there.source, &assignment.place.source) => {
+            format!("{list} as given has none")
+        }
+        (None, _) => format!("add such as {list}={member}"),
+    };
+    format!("it belongs to {}: {advice}", names.join(" and "))
+}
+
+/// What the first number in `key` gets wrong: it counts in no list, or beyond the end of one.
+fn misnumbered(key: &str, all: &[Spot<'_>]) -> Option<String> {
+    let parts: Vec<&str> = key.split('.').collect();
+    for (at, part) in parts.iter().enumerate().skip(1) {
+        let Ok(number) = part.parse::<usize>() else { continue };
+        let list = parts[..at].join(".");
+        let [spot] = named(all, &list)[..] else { return None };
+        match &spot.tree?.form {
+            Form::List(items) if items.is_empty() => return None,
+            Form::List(items) if number < items.len() => {}
+            Form::List(items) => return Some(format!("`{list}` is a list of {}, counted from 0", items.len())),
+            _ if matches!(spot.kind.present(), Kind::List(_)) => return None,
+            _ => return Some(format!("`{list}` is no list: leave out `.{part}`")),
+        }
+    }
+    None
+}
+
+/// Where the members of a list have the field that is at `plain`, which has no numbers, and belongs to `member`.
+fn has_it(plain: &str, (list, member): &(String, &str), all: &[Spot<'_>]) -> Option<String> {
+    let field = plain.strip_prefix(list.as_str())?;
+    let is_it = |spot: &&Spot<'_>| {
+        let number = spot.path.strip_prefix(list.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        let name = spot.tree.map(|tree| &tree.form);
+        number.is_some_and(|number| number.parse::<usize>().is_ok())
+            && matches!(name, Some(Form::Variant { name, .. }) if name == member)
+    };
+    all.iter().find(is_it).map(|spot| format!("it is called {}{field} here", spot.path))
 }

@@ -42,7 +42,7 @@ pub(super) fn check(kind: &Kind, range: Range, literal: &KdlValue, place: &Place
             if inside && (*min..=*max).contains(value) {
                 return Ok(Value::Int(*value));
             }
-            let bounds = range.map(|(low, high)| (low.to_string(), high.to_string()));
+            let bounds = range.map(|(low, high)| (number(low), number(high)));
             let (low, high) = bounds.unwrap_or((min.to_string(), max.to_string()));
             Err(error::out_of_range(place, &value.to_string(), &low, &high))
         }
@@ -66,11 +66,17 @@ fn float(value: f64, range: Range, place: &Place) -> Result<Value, Diagnostic> {
     }
     match range {
         Some((low, high)) if !(low..=high).contains(&value) => {
-            Err(error::out_of_range(place, &value.to_string(), &low.to_string(), &high.to_string()))
+            Err(error::out_of_range(place, &number(value), &number(low), &number(high)))
         }
         // One zero, so that equal numbers are equal bytes.
         _ => Ok(Value::Float(value + 0.0)),
     }
+}
+
+/// A number as a person writes it.
+fn number(value: f64) -> String {
+    let short = value == 0.0 || (1e-6..1e15).contains(&value.abs());
+    if short { value.to_string() } else { format!("{value:e}") }
 }
 
 fn wrong(kind: &Kind, literal: &KdlValue, place: &Place) -> Diagnostic {
@@ -82,7 +88,7 @@ fn found(literal: &KdlValue) -> String {
         KdlValue::String(text) if text.chars().count() > 40 => "a long text".to_owned(),
         KdlValue::String(text) => format!("{text:?}"),
         KdlValue::Integer(value) => value.to_string(),
-        KdlValue::Float(value) => value.to_string(),
+        KdlValue::Float(value) => format!("{value:?}"),
         KdlValue::Bool(value) => format!("#{value}"),
         KdlValue::Null => "#null".to_owned(),
     }
@@ -90,7 +96,7 @@ fn found(literal: &KdlValue) -> String {
 
 fn hint(kind: &Kind, literal: &KdlValue) -> &'static str {
     match (kind, literal) {
-        (Kind::Bool, KdlValue::String(text)) if text == "true" || text == "false" => "write #true or #false",
+        (Kind::Bool, KdlValue::String(_)) => "write #true or #false, or on the command line true or false",
         (Kind::Int { .. } | Kind::Float, KdlValue::String(text)) if text.parse::<f64>().is_ok() => {
             "numbers stand without quotes"
         }

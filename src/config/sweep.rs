@@ -57,6 +57,8 @@ pub struct Sweep<'r> {
     /// The experiment's name, and what its document says of itself.
     experiment: String,
     note: Option<String>,
+    /// Where the experiment's document names it.
+    place: Place,
     pub cells: Vec<Cell>,
     root: &'static [Field],
     reader: &'r dyn Reader,
@@ -107,6 +109,8 @@ struct Axis {
     key: String,
     key_place: Place,
     texts: Vec<(String, Place)>,
+    /// How many cases it stands in: an inner axis takes the place of an outer one.
+    level: usize,
     /// The number of its argument and the whole of it, if it stands on the command line.
     argument: Option<(usize, Place)>,
 }
@@ -140,6 +144,7 @@ impl<'r> Sweep<'r> {
         }
         let Documents { layers, aliases, note, .. } = documents;
         let experiment = experiment.unwrap_or_default();
+        let place = layers.last().map_or_else(|| Place::typed(path), |layer| layer.place.clone());
         let mut cases = head.cases;
         if cases.is_empty() {
             cases.push(Case { name: String::new(), layers: Vec::new(), grid: Vec::new() });
@@ -151,6 +156,7 @@ impl<'r> Sweep<'r> {
             report: head.report,
             experiment,
             note,
+            place,
             cells: Vec::new(),
             root,
             reader,
@@ -164,6 +170,9 @@ impl<'r> Sweep<'r> {
         {
             let message = format!("every cell of \"{name}\" is excluded, and others are compared with it");
             wrong.push(error::sweep(&place, &message, "the baseline").help("exclude fewer, or take another case"));
+        }
+        if sweep.cells.is_empty() && wrong.is_empty() {
+            wrong.extend(exclude::all(&head.excludes));
         }
         Ok((sweep, wrong))
     }
@@ -202,7 +211,7 @@ impl<'r> Sweep<'r> {
             let one = |&number: &usize| {
                 let resolved = laid.resolve(self.cells[number].assignments.clone(), Vec::new(), true);
                 let (name, note) = (Some(self.experiment.clone()), self.note.clone());
-                let (documents, place) = (names(&self.layers), self.layers.last().map(|layer| layer.place.clone()));
+                let (documents, place) = (names(&self.layers), self.place.clone());
                 let whole = |(body, short_names)| Resolved { name, note, body, short_names, documents, place };
                 make(number, resolved.map(whole))
             };
@@ -215,7 +224,8 @@ impl<'r> Sweep<'r> {
 
     fn lay<'s>(&'s self, case: &'s Case, errors: &mut Vec<Diagnostic>) -> Laid<'s> {
         let texts: Vec<&Layer> = self.layers.iter().chain(&case.layers).collect();
-        Laid::new(self.root, &texts, &self.aliases, self.reader, errors)
+        let top = case.layers.last().map_or(&self.place, |layer| &layer.place);
+        Laid::new(self.root, &texts, top, &self.aliases, self.reader, errors)
     }
 
     /// Makes the cells.
@@ -247,6 +257,7 @@ impl<'r> Sweep<'r> {
                     .iter()
                     .map(|axis| self.values(self.path(&axis.key, &spots), axis, &spots, &mut told))
                     .collect();
+                told.extend(twice(&values));
                 // What is wrong with an exclude is told once, by the first case that it covers.
                 let first = self.cases.iter().position(|case| exclude.covers(&case.name)) == Some(index);
                 wrong.extend(told.into_iter().filter(|_| first));
@@ -279,6 +290,9 @@ impl<'r> Sweep<'r> {
         for axis in case.grid.iter().chain(command) {
             let path = self.path(&axis.key, spots);
             match axes.iter_mut().find(|(known, _)| *known == path) {
+                Some((path, known)) if axis.argument.is_none() && axis.level == known.level => {
+                    wrong.push(error::duplicate(&axis.key_place, &known.key_place, path));
+                }
                 // The same path twice on the command line is an error like any other.
                 Some((_, known)) if known.argument.is_none() => *known = axis,
                 _ => axes.push((path, axis)),
@@ -348,7 +362,7 @@ struct Values {
 impl Axis {
     fn of_command((number, assignment): (usize, Assignment)) -> Self {
         let Assignment { typed, text, place, key_place, text_place, .. } = assignment;
-        Self { key: typed, key_place, texts: vec![(text, text_place)], argument: Some((number, place)) }
+        Self { key: typed, key_place, texts: vec![(text, text_place)], level: 0, argument: Some((number, place)) }
     }
 
     fn values(&self, path: String, kind: Option<&'static Kind>, wrong: &mut Vec<Diagnostic>) -> Values {
@@ -361,6 +375,14 @@ impl Axis {
         }
         Values { path, axis: self.clone(), texts }
     }
+}
+
+/// Axes of one path under different names.
+fn twice(values: &[Values]) -> impl Iterator<Item = Diagnostic> {
+    values.iter().enumerate().filter_map(|(number, axis)| {
+        let first = values[..number].iter().find(|other| other.path == axis.path)?;
+        Some(error::duplicate(&axis.axis.key_place, &first.axis.key_place, &axis.path))
+    })
 }
 
 /// Every combination of values, the last axis fastest.

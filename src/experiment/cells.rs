@@ -84,11 +84,8 @@ pub fn sweep<E>(
     wrong.extend(mistakes.told(&sweep.cells));
     wrong.extend(sweep.report.iter().filter_map(|(metric, place)| {
         let (message, help) = stop::no_metric(metric)?;
-        Some(Diagnostic::rule(Some(place), &message, &help))
+        Some(Diagnostic::rule(place, &message, &help))
     }));
-    if sweep.cells.is_empty() && wrong.is_empty() {
-        wrong.push(Diagnostic::rule(None, "the sweep has no cells", "what `exclude` leaves out is all there is"));
-    }
     Diagnostics::check(wrong)?;
     let cells = Cells {
         name: sweep.name.clone(),

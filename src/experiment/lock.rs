@@ -90,7 +90,7 @@ fn check_versions(run: &KdlNode, top: &Place) -> Result<(), Diagnostic> {
         if version.is_none_or(|version| !(1..=newest).contains(&version)) {
             let found = version.map_or("no".to_owned(), |version| version.to_string());
             let message = format!("this lock has {form} version {found}, and this program reads up to {newest}");
-            return Err(Diagnostic::rule(Some(top), &message, "take the starpo that wrote it, or a newer one"));
+            return Err(Diagnostic::rule(top, &message, "take the starpo that wrote it, or a newer one"));
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ pub fn read_lock(text: &str) -> Result<String, Diagnostics> {
     let source = Source::lock(text);
     let mut document = config::parse(&source)?;
     let top = Place::new(&source, 0, 0);
-    let none = || Diagnostic::rule(Some(&top), "this is no lock: it has no node `run`", "");
+    let none = || Diagnostic::rule(&top, "this is no lock: it has no node `run`", "");
     let run = document.get_mut("run").ok_or_else(none)?;
     check_versions(run, &top)?;
     let inputs = run.children_mut().as_mut().and_then(|children| children.get_mut("inputs"));
@@ -149,7 +149,7 @@ fn unmoved(
         return Ok(());
     }
     let message = format!("this program does not compute what the run did: {}", moved.join("; "));
-    Err(Diagnostic::rule(Some(top), &message, "take the starpo that made it, or start the run anew"))
+    Err(Diagnostic::rule(top, &message, "take the starpo that made it, or start the run anew"))
 }
 
 /// What is to be done about a config that does not read.
@@ -212,7 +212,7 @@ fn read(text: &str, needed: impl Fn(&str) -> bool) -> Result<Resolved, Diagnosti
     let source = Source::lock(text);
     let document = config::parse(&source)?;
     let top = Place::new(&source, 0, 0);
-    let broken = |what: &str| Diagnostic::rule(Some(&top), &format!("this is no lock: {what}"), "");
+    let broken = |what: &str| Diagnostic::rule(&top, &format!("this is no lock: {what}"), "");
     let run = document.get("run").ok_or_else(|| broken("it has no node `run`"))?;
     check_versions(run, &top)?;
     let nodes = run.children().map(kdl::KdlDocument::nodes).unwrap_or_default();
@@ -245,7 +245,7 @@ fn read(text: &str, needed: impl Fn(&str) -> bool) -> Result<Resolved, Diagnosti
     let (key, found) = (argument("key")?, Key::of(&with_epochs(&run.canon, &then)));
     if found.to_string() != key {
         let message = format!("the lock's key is {key}, and that of its config {found}");
-        return Err(Diagnostic::rule(Some(&top), &message, "the lock was edited or damaged: start the run anew").into());
+        return Err(Diagnostic::rule(&top, &message, "the lock was edited or damaged: start the run anew").into());
     }
     unmoved(&then, &epochs(&run.canon), needed, &top)?;
     Ok(run)

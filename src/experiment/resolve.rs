@@ -31,7 +31,7 @@ pub struct Resolved {
     /// The paths of its documents, the lowest layer first.
     pub documents: Vec<String>,
     /// Where its own document names it, or begins.
-    pub place: Option<Place>,
+    pub place: Place,
 }
 
 /// Resolves an experiment of `experiments/`, or the one in a document whose path ends in `.kdl`, below `root`.

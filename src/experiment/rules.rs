@@ -166,7 +166,7 @@ impl<'t> Rules<'t> {
     /// What does not hold is wrong where the value at `path` was given, or else with the experiment.
     fn demand(&mut self, holds: bool, path: &str, message: &str, help: &str) {
         if !holds {
-            let place = self.at(path).and_then(|tree| tree.place.as_ref()).or(self.run.place.as_ref());
+            let place = self.at(path).and_then(|tree| tree.place.as_ref()).unwrap_or(&self.run.place);
             self.found.push(Diagnostic::rule(place, message, help));
         }
     }

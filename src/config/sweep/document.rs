@@ -35,6 +35,7 @@ struct Outer<'o> {
     name: &'o str,
     layers: &'o [Layer],
     grid: &'o [Axis],
+    level: usize,
 }
 
 impl Documents<'_> {
@@ -43,6 +44,7 @@ impl Documents<'_> {
         let (source, document) = self.open(path, None)?;
         self.close();
         let node = document.nodes().iter().find(|node| node.name().value() == "sweep")?;
+        self.unannotated(&source, node);
         let mut head = Head { name: self.one_name(&source, node).unwrap_or_default(), ..Head::default() };
         if let Some(other) = document.nodes().iter().find(|other| !std::ptr::eq(*other, node)) {
             let place = Place::of(&source, other.name().span());
@@ -67,7 +69,12 @@ impl Documents<'_> {
         let mut seen: Vec<(&str, Place)> = Vec::new();
         for node in nodes {
             let (word, place) = (node.name().value(), Place::of(source, node.name().span()));
-            if matches!(word, "experiment" | "grid" | "baseline" | "noise" | "report") {
+            match word {
+                "experiment" | "baseline" | "noise" | "report" => self.bare(source, node),
+                "exclude" => self.unannotated(source, node),
+                _ => {}
+            }
+            if matches!(word, "note" | "experiment" | "grid" | "baseline" | "noise" | "report") {
                 if let Some((_, first)) = seen.iter().find(|(known, _)| *known == word) {
                     self.errors.push(error::duplicate(&place, first, word));
                     continue;
@@ -80,7 +87,8 @@ impl Documents<'_> {
                 "noise" => head.noise = self.noise(source, node),
                 "report" => head.report = self.texts(source, node),
                 "exclude" => head.excludes.extend(self.exclude(source, node)),
-                "note" | "grid" | "case" => {}
+                "note" => drop(self.note_of(source, node)),
+                "grid" | "case" => {}
                 _ => {
                     let near = error::did_you_mean(&schema::nearest(word, WORDS));
                     let help = format!("{near}known keys: {}", WORDS.join(", "));
@@ -89,7 +97,7 @@ impl Documents<'_> {
             }
         }
         let grid = self.grid(source, nodes);
-        let outer = Outer { name: "", layers: &[], grid: &grid };
+        let outer = Outer { name: "", layers: &[], grid: &grid, level: 0 };
         let mut cases = self.cases(source, nodes, &outer);
         if cases.is_empty() {
             cases.push(Case { name: String::new(), layers: Vec::new(), grid });
@@ -102,6 +110,7 @@ impl Documents<'_> {
         let (mut found, mut known) = (Vec::new(), Vec::<String>::new());
         for node in nodes.iter().filter(|node| node.name().value() == "case") {
             let place = Place::of(source, node.name().span());
+            self.unannotated(source, node);
             let Some(own) = self.one_name(source, node) else { continue };
             let name = if outer.name.is_empty() { own } else { format!("{} {own}", outer.name) };
             if let Some(wrong) = unsound(&name, &known, &place) {
@@ -111,10 +120,12 @@ impl Documents<'_> {
             known.push(name.clone());
             let nodes = node.children().map(KdlDocument::nodes).unwrap_or_default();
             let layers = [outer.layers, &self.case_body(source, &place, nodes)].concat();
-            let own = self.grid(source, nodes);
+            let mut own = self.grid(source, nodes);
+            own.iter_mut().for_each(|axis| axis.level = outer.level + 1);
             let kept = outer.grid.iter().filter(|axis| own.iter().all(|other| fold(&other.key) != fold(&axis.key)));
             let grid: Vec<Axis> = kept.chain(&own).cloned().collect();
-            let inner = self.cases(source, nodes, &Outer { name: &name, layers: &layers, grid: &grid });
+            let inner =
+                self.cases(source, nodes, &Outer { name: &name, layers: &layers, grid: &grid, level: outer.level + 1 });
             match inner.is_empty() {
                 true => found.push(Case { name, layers, grid }),
                 false => found.extend(inner),
@@ -145,6 +156,7 @@ impl Documents<'_> {
     fn grid(&mut self, source: &Arc<Source>, nodes: &[KdlNode]) -> Vec<Axis> {
         let mut axes: Vec<Axis> = Vec::new();
         for node in nodes.iter().filter(|node| node.name().value() == "grid") {
+            self.unannotated(source, node);
             for entry in node.entries() {
                 let here = Place::of(source, entry.span());
                 self.errors.push(error::wrong_arguments(&here, "grid", "axes and no value", node.entries().len()));
@@ -175,7 +187,7 @@ impl Documents<'_> {
         }
         let text = |entry: &KdlEntry| (override_text(entry.value()), Place::of(source, entry.span()));
         let texts = node.entries().iter().map(text).collect();
-        Some(Axis { key: node.name().value().to_owned(), key_place: place, texts, argument: None })
+        Some(Axis { key: node.name().value().to_owned(), key_place: place, texts, level: 0, argument: None })
     }
 
     fn exclude(&mut self, source: &Arc<Source>, node: &KdlNode) -> Option<Exclude> {
@@ -186,17 +198,20 @@ impl Documents<'_> {
             self.errors.push(wrong.help("such as `exclude { case \"top-p\"; seed 3 }`"));
             return None;
         }
-        let mut exclude = Exclude { case: None, axes: Vec::new() };
+        let mut exclude = Exclude { place, case: None, axes: Vec::new() };
         let mut seen: Vec<(&str, Place)> = Vec::new();
         for node in nodes {
             let (word, place) = (node.name().value(), Place::of(source, node.name().span()));
-            if let Some((_, first)) = seen.iter().find(|(known, _)| *known == word) {
+            if let Some((_, first)) = seen.iter().find(|(known, _)| fold(known) == fold(word)) {
                 self.errors.push(error::duplicate(&place, first, word));
                 continue;
             }
             seen.push((word, place.clone()));
             match word {
-                "case" => exclude.case = self.one_name(source, node).map(|name| (name, place)),
+                "case" => {
+                    self.bare(source, node);
+                    exclude.case = self.one_name(source, node).map(|name| (name, place));
+                }
                 _ => exclude.axes.extend(self.axis(source, node)),
             }
         }
@@ -284,7 +299,10 @@ impl Documents<'_> {
     }
 
     fn texts(&mut self, source: &Arc<Source>, node: &KdlNode) -> Vec<(String, Place)> {
-        let text = |entry: &KdlEntry| Some((entry.value().as_string()?.to_owned(), Place::of(source, entry.span())));
+        let text = |entry: &KdlEntry| {
+            let text = entry.value().as_string().filter(|_| entry.name().is_none())?;
+            Some((text.to_owned(), Place::of(source, entry.span())))
+        };
         let texts: Vec<(String, Place)> = node.entries().iter().filter_map(text).collect();
         if texts.len() != node.entries().len() || texts.is_empty() {
             let place = Place::of(source, node.name().span());

@@ -8,6 +8,7 @@ const LISTED: usize = 20;
 
 /// Cells that are left out: those that have all of this.
 pub(super) struct Exclude {
+    pub place: Place,
     pub case: Option<(String, Place)>,
     pub axes: Vec<Axis>,
 }
@@ -47,6 +48,13 @@ fn holds(cell: &Cell, Values { path, texts, .. }: &Values, axes: &[Values]) -> b
     own.or_else(alone).is_some_and(|value| texts.iter().any(|(text, _)| equal(text, value)))
 }
 
+/// That excludes leave no cell.
+pub(super) fn all(excludes: &[Exclude]) -> Option<Diagnostic> {
+    let (first, others) = excludes.split_first()?;
+    let wrong = error::sweep(&first.place, "the sweep has no cells", "excluded here").help("exclude fewer");
+    Some(others.iter().fold(wrong, |wrong, exclude| wrong.at(&exclude.place, "and here")))
+}
+
 /// Axes and values of excludes that no cell can have. An axis that the command line gives instead of the document may
 /// well be without the values that the document excludes.
 pub(super) fn idle(excludes: &[Exclude], met: &[Met<'_>]) -> Vec<Diagnostic> {
@@ -59,6 +67,13 @@ pub(super) fn idle(excludes: &[Exclude], met: &[Met<'_>]) -> Vec<Diagnostic> {
             continue;
         };
         if met.iter().any(|met| met.crossed.axis.argument.is_some()) {
+            continue;
+        }
+        let refers = |(text, _): &&(String, Place)| text.contains("(ref)");
+        if let Some((text, place)) = met.iter().flat_map(|met| &met.crossed.texts).find(refers) {
+            let message = format!("`{}` excludes values, and one of its own is {text}", axis.key);
+            let told = error::sweep(&axis.key_place, &message, "compared as they are written");
+            wrong.push(told.at(place, "this one").help("write the value itself"));
             continue;
         }
         let values = || met.iter().flat_map(|met| &met.crossed.texts);

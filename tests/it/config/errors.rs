@@ -67,6 +67,13 @@ fn values() {
     shows("unknown-variant", &["unknown-variant"; 2], body("filter \"topp\"\nwarm-start \"experts\" { seed 3 }", &[]));
     let annotated = "(u32)seed 1\neval every=(u64)1\n(local)train { steps (file)\"x\" }\n(unset)numerics";
     shows("bad-annotation", &["bad-annotation"; 5], body(annotated, &[]));
+    let typed =
+        ["seed=(file)prompts/rules.txt", "rollout.system=(dir)prompts", "filter=(run)x", "train.steps=(ref)eval.evry"];
+    shows(
+        "override-annotation",
+        &["bad-annotation", "bad-annotation", "unknown-variant", "ref-to-nothing"],
+        body("", &typed),
+    );
     shows(
         "unreadable",
         &["unreadable"; 2],
@@ -76,7 +83,8 @@ fn values() {
 
 #[test]
 fn references() {
-    shows("ref-to-nothing", &["ref-to-nothing"], body("train { steps (ref)eval.evry }", &[]));
+    let nothing = "train { steps (ref)eval.evry }\neval { every (ref)max-turns }";
+    shows("ref-to-nothing", &["ref-to-nothing"; 2], body(nothing, &[]));
     shows("ref-wrong-type", &["wrong-type"; 2], body("train { steps (ref)rollout.think }\nseed (ref)train", &[]));
     let chain: String = (0..120).map(|n| format!("task \"sokoban\" {{ boxes (ref)task.{}.boxes }}\n", n + 2)).collect();
     let chain = format!("{chain}task \"sokoban\"\n");
@@ -170,6 +178,17 @@ fn overrides() {
     shows("unknown-override", &["unknown-override"; 2], run(&["rollout.grups=3", "learning_rat=1"]));
     shows("override-of-no-member", &["unknown-override"; 2], run(&["stop.below=0.1", "stop.0.below=0.1"]));
     shows("override-other-variant", &["other-variant"], run(&["filter.value=0.5"]));
+    shows("override-variant-given", &["other-variant"], run(&["filter=none", "filter.value=0.5"]));
+    let lists = ["task.1.size=5,5", "task.size.5=8", "task.0.symbols.9=x", "filter.0.value=0.3"];
+    shows("override-beyond-list", &["unknown-override"; 4], run(&lists));
+    shows(
+        "override-of-other-member",
+        &["unknown-override"; 2],
+        run(&["task=sokoban,bandit", "task.low=1", "task.0.high=2"]),
+    );
+    let given = ["task=bandit", "task.size=5,5", "eval.task=bandit,bandit", "eval.task.1.size=4,4"];
+    shows("override-of-no-given-member", &["unknown-override"; 2], run(&given));
+    shows("override-far", &["out-of-range"; 2], run(&["clip.low=-1e308", "rollout.format-penalty=1e-300"]));
     shows("override-of-section", &["override-of-section"], run(&["rollout=3"]));
     shows("override-of-list", &["unknown-variant"; 2], run(&["eval.task=sokoban,sokobn", "stop+=rul"]));
     shows("not-a-list", &["not-a-list"], run(&["train.steps+=5"]));
@@ -201,6 +220,33 @@ fn an_old_base() {
     let run = experiment::resolve("sokoban", &strings(&["filter=top-p"]), folder.path());
     shows("old-base", &["missing-key"; 2], run);
     shows("no-base", &["missing-key"; 2], document("experiment \"test\" {\n    task \"bandit\"\n}\n", &[]));
+}
+
+#[test]
+fn numbers_of_many_digits() {
+    let digits = "4".repeat(39);
+    let numbers = format!("seed {digits}\nb{digits} 1");
+    shows("too-many-digits", &["too-large"], body(&numbers, &[]));
+    for number in [
+        format!("-{digits}"),
+        format!("0.{digits}"),
+        format!("1_{digits}e3"),
+        format!("1e{digits}"),
+        format!("(f){digits}"),
+    ] {
+        let errors = body(&format!("seed {number}"), &[]).map(|run| run.key).unwrap_err();
+        assert!(errors.iter().all(|error| error.code() == "too-large"), "{errors}");
+    }
+    for name in [
+        format!("b{digits}"),
+        format!("é{digits}"),
+        format!("\"{digits}\""),
+        format!("a_{digits}"),
+        format!("// {digits}\nb"),
+    ] {
+        let errors = body(&name, &[]).map(|run| run.key).unwrap_err();
+        assert!(errors.iter().all(|error| error.code() == "unknown-key"), "{errors}");
+    }
 }
 
 #[test]

@@ -42,6 +42,12 @@ fn what_does_not_matter_is_not_in_the_key() {
     let zero = super::body("rollout { format-penalty 0 }", &[]).unwrap();
     assert_eq!(super::body("rollout { format-penalty -0.0 }", &[]).unwrap().canon, zero.canon);
     let file = super::body("rollout { system (file)\"prompts/rules.txt\" }", &[]).unwrap();
+    assert_eq!(file.key, super::body("", &["rollout.system=(file)prompts/rules.txt"]).unwrap().key);
+    let edges =
+        |overrides: &[&str]| super::body("gradients { buckets \"edges\" { edges 1 3 } }", overrides).unwrap().key;
+    assert_eq!(edges(&["groups=7", "edges+=(ref)rollout.groups"]), edges(&["groups=7", "edges=1,3,7"]));
+    let typed = super::body("", &["train.steps=(ref)rollout.groups", "groups=4"]).unwrap();
+    assert_eq!(typed.key, super::body("train { steps 4 }\nrollout { groups 4 }", &[]).unwrap().key);
     let inline = super::body("rollout { system \"Push the boxes.\" }", &[]).unwrap();
     assert_eq!(file.key, inline.key);
     assert_ne!(file.key, super::body("rollout { system \"Push the boxes!\" }", &[]).unwrap().key);

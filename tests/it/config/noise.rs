@@ -1,5 +1,6 @@
 //! No input panics.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -124,28 +125,83 @@ fn argument() -> impl Strategy<Value = String> {
     ]
 }
 
-/// As [`told`], within a second: of several tries, since a machine may have other things to do. One that is so busy
+/// A value, or values as an axis on the command line has them.
+fn axis() -> impl Strategy<Value = (String, String)> {
+    let ranges =
+        vec!["1..=3", "0.1..0.9:lin3", "1e-7..1e-5:log2", "5..5", "1,2", "none,top-p", "1..=9999999999", "..", ","];
+    let range = prop::sample::select(ranges).prop_map(str::to_owned);
+    (fitting(), prop_oneof![3 => Just(String::new()), 2 => range]).prop_map(|((path, value), range)| {
+        match range.as_str() {
+            "" => (path, value),
+            _ => (path, range),
+        }
+    })
+}
+
+fn grid(word: &'static str) -> impl Strategy<Value = String> {
+    let line = |(path, values): (String, Vec<String>)| {
+        let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+        format!("{path} {}", values.join(" "))
+    };
+    let several = (axis(), prop::collection::vec(axis(), 0..2)).prop_map(|((path, one), more)| {
+        (path, [one].into_iter().chain(more.into_iter().map(|(_, text)| text)).collect())
+    });
+    let seeds =
+        prop::sample::select(vec!["seed 1 2", "seed 1", "seed \"2..=3\"", "case \"a\"", "filter \"none\" \"top-p\""]);
+    prop::collection::vec(prop_oneof![1 => several.prop_map(line), 2 => seeds.prop_map(str::to_owned)], 0..3)
+        .prop_map(move |lines| format!("{word} {{ {} }}", lines.join("; ")))
+}
+
+/// The body of a sweep's document.
+fn cases_and_axes() -> impl Strategy<Value = String> {
+    let case = (
+        prop::sample::select(vec!["a", "b", "a b", "top-p", ""]),
+        prop::collection::vec(fitting(), 0..2),
+        grid("grid"),
+    )
+        .prop_map(|(name, fitting, grid)| {
+            let fitting: String = fitting.iter().map(|one| nodes(one) + "\n").collect();
+            format!("case {name:?} {{ {fitting}{grid} }}")
+        });
+    let words = vec![
+        "baseline \"a\"",
+        "noise \"again\" shift=7",
+        "report \"eval.success\"",
+        "report \"loss\"",
+        "experiment \"no\"",
+    ];
+    let part = prop_oneof![
+        4 => case,
+        2 => grid("grid"),
+        2 => grid("exclude"),
+        2 => prop::sample::select(words).prop_map(str::to_owned),
+        1 => tokens(),
+    ];
+    prop::collection::vec(part, 0..5).prop_map(|parts| parts.join("\n"))
+}
+
+/// As `told` says, within a second: of several tries, since a machine may have other things to do. One that is so busy
 /// that nothing helps takes as much longer for an empty experiment.
 #[expect(clippy::disallowed_methods, reason = "it is about time")]
-fn sound(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
+fn soon(told: &dyn Fn() -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
     let (slow, mut took) = (Duration::from_secs(1), Duration::MAX);
     for _ in 0..5 {
         let begun = Instant::now();
-        told(text, overrides)?;
+        told()?;
         took = took.min(begun.elapsed());
         if took < slow {
             return Ok(());
         }
     }
     let begun = Instant::now();
-    told("", &[])?;
+    experiment_told("", &[])?;
     let empty = begun.elapsed();
     prop_assert!(took < 300 * empty, "it took {took:?}, and an empty experiment {empty:?}");
     Ok(())
 }
 
-/// Whatever is given, it is a run that its lock makes again, or mistakes that all have places.
-fn told(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
+/// Whatever is given, it is a run that its lock makes again, or mistakes that can be shown: a place is part of each.
+fn experiment_told(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
     let test = format!("experiment \"test\" {{\n    extends \"base\"\n    task \"bandit\"\n{text}\n}}\n");
     // A lock holds its inputs: a small one is read in a third of the time.
     let files = Files::with(&[
@@ -159,14 +215,42 @@ fn told(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
             prop_assert_eq!((again.key, again.canon), (run.key, run.canon));
         }
         Err(errors) => {
-            prop_assert!(errors.iter().all(|error| error.place().is_some()), "{errors}");
             prop_assert!(!errors.render(false).is_empty() && errors.json().is_array());
         }
     }
     Ok(())
 }
 
-/// More of them by `STARPO_FUZZ=1000000 cargo test --test it whatever_is_given`.
+/// The same of a sweep, all of whose runs their locks make again.
+fn sweep_told(text: &str, overrides: &[String]) -> Result<(), TestCaseError> {
+    let sweep = format!("sweep \"s\" {{\n    experiment \"test\"\n{text}\n}}\n");
+    let files = Files::with(&[
+        ("experiments/test.kdl", "experiment \"test\" {\n    extends \"base\"\n    task \"bandit\"\n}\n"),
+        ("experiments/sweeps/s.kdl", &sweep),
+        ("configs/model/tiny-tokenizer.json", "{\"small\": \"#\\\"\"}\n"),
+    ]);
+    let (mut runs, mut wrong) = (BTreeSet::new(), None);
+    let mut visit = |run: experiment::Resolved| {
+        match experiment::from_lock(&run.lock()) {
+            Ok(again) if (again.key, &again.canon) == (run.key, &run.canon) => {}
+            Ok(again) => wrong = Some(format!("{} is not {}", again.canon, run.canon)),
+            Err(error) => wrong = Some(error.to_string()),
+        }
+        runs.insert(run.id().to_string());
+        Ok::<(), ()>(())
+    };
+    match experiment::sweep("s", overrides, &files, &|_| true, &mut |_| Ok(()), &mut visit) {
+        Ok(cells) => {
+            let named = cells.map_err(|()| TestCaseError::fail("nothing was written"))?.cells;
+            let named: BTreeSet<String> = named.into_iter().map(|cell| cell.run).collect();
+            prop_assert!(wrong.is_none() && !named.is_empty() && named == runs, "{wrong:?} {named:?} {runs:?}");
+        }
+        Err(errors) => prop_assert!(!errors.render(false).is_empty() && errors.json().is_array()),
+    }
+    Ok(())
+}
+
+/// More of them by `STARPO_FUZZ=1000000 cargo test --test it whatever`.
 fn cases() -> u32 {
     std::env::var("STARPO_FUZZ").ok().and_then(|count| count.parse().ok()).unwrap_or(300)
 }
@@ -181,7 +265,17 @@ proptest! {
         overrides in prop::collection::vec(argument(), 0..4),
     ) {
         let text: String = fitting.iter().map(|one| nodes(one) + "\n").chain([tokens]).collect();
-        sound(&text, &overrides)?;
+        soon(&|| experiment_told(&text, &overrides))?;
+    }
+
+    #[test]
+    fn whatever_a_sweep_is_given(
+        text in cases_and_axes(),
+        overrides in prop::collection::vec(
+            prop_oneof![2 => axis().prop_map(|(path, text)| format!("{path}={text}")), 1 => argument()], 0..3,
+        ),
+    ) {
+        soon(&|| sweep_told(&text, &overrides))?;
     }
 }
 
@@ -193,7 +287,7 @@ proptest! {
         let mut files = Files::with(&[]);
         files.0.insert("experiments/test.kdl".to_owned(), bytes);
         if let Err(errors) = experiment::resolve_with("test", &[], &files) {
-            prop_assert!(!errors.render(true).is_empty() && errors.iter().all(|error| error.place().is_some()));
+            prop_assert!(!errors.render(true).is_empty());
         }
     }
 

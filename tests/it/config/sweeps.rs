@@ -75,6 +75,9 @@ case \"top-p\" {
 exclude { case \"top-p\"; rollout.groups 6; seed 2 }
 baseline \"none\"
 noise \"again\" shift=100";
+    // An inner axis takes the place of an outer one, whatever either is called.
+    let inner = "grid { steps 1 5 }\ncase \"a\" { grid { train.steps 2 } }\ncase \"b\" {}";
+    assert_eq!(file(inner, &[]).0, ["a||1", "b|train.steps=1|1", "b|train.steps=5|1"]);
     let (cells, locks) = file(cases, &[]);
     golden("config", "sweep-cells", &cells.join("\n"));
     assert_eq!(locks.len(), cells.len());
@@ -146,6 +149,26 @@ noise \"a\" shift=1";
     let alike = "case \"a b\" {}\ncase \"a\" { case \"b\" {} }\ncase \"b, steps=1\" {}\ncase \"\" {}
 baseline \"a b\"\nnoise \"c, seed=1\" shift=9";
     shows("sweep-alike", &format!("{HEAD}{alike}"), &[]);
+    let ignored = "experiment (ref)\"test\" { train { steps 5 } }
+(local)grid { seed 1 }
+(unset)case (ref)\"a\" { filter \"none\" }
+baseline \"a\" { bogus 3 }
+noise (file)\"b\" shift=(ref)7
+case \"c\" { (local)grid { seed 5 } }
+report \"eval.success\" { bogus 3 }
+exclude { (local)case \"a\" { bogus 3 }; seed 1 }
+note 3";
+    shows("sweep-ignored", ignored, &[]);
+    let twice = "experiment \"test\"
+grid { steps 1 5; train.steps 2 3; SEED 1 }
+case \"a\" { grid { update.epochs 1; epochs 2 }; case \"b\" { grid { epochs 3; seed 2 } } }
+exclude { seed 1; Seed 2 }
+exclude { steps 1; train.steps 2 }
+report a=\"eval.success\"";
+    shows("sweep-grammar-twice", &twice.replace("exclude { seed 1; Seed 2 }\n", "").replace("a=", ""), &[]);
+    shows("sweep-grammar-names", twice, &[]);
+    let refers = format!("{HEAD}grid {{ eval.every 5 \"(ref)train.steps\" }}\nexclude {{ eval.every 5 }}");
+    shows("sweep-excluded-reference", &refers, &[]);
     shows("sweep-excluded", &format!("{HEAD}grid {{ seed 1 2 }}\nexclude {{ seed 1 2 }}"), &[]);
 }
 
