@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::run::tell;
 use super::{CliError, Common, say};
-use crate::record::garbage::{self, Finding, Garbage};
-use crate::record::{Disk, RunError};
+use crate::record::garbage::{self, Finding, Garbage, What};
+use crate::record::{Disk, RunError, tags};
 use crate::sweep::Record;
 
 #[derive(Clone, Debug, Args)]
@@ -32,18 +32,26 @@ impl Gc {
         }
         passed_over.iter().for_each(|what| tell(common, &format!("left alone: {what}")));
         let removes = !found.is_empty() && (self.yes || !common.json && confirmed());
-        let mut freed = 0;
+        let (mut freed, mut failed) = (0, None);
         // While somebody thought about it, a sweep or a tag may have come to name one; from here on none does.
         let _naming = removes.then(|| garbage::naming(&disk, &common.runs_dir)).transpose()?;
         let still = if removes { find()?.garbage } else { Vec::new() };
         for garbage in found.iter().filter(|garbage| still.iter().any(|other| other.path == garbage.path)) {
-            match garbage::remove(&disk, garbage)? {
-                true => freed += garbage.bytes,
-                false => tell(common, &format!("left, since it is running: {}", garbage.path.display())),
+            match garbage::remove(&disk, garbage) {
+                Ok(true) => freed += garbage.bytes,
+                Ok(false) => tell(common, &format!("left, since it is running: {}", garbage.path.display())),
+                // The others can go all the same.
+                Err(error) => {
+                    tell(common, &format!("not removed: {}: {error}", garbage.path.display()));
+                    failed.get_or_insert(error);
+                }
             }
         }
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
         if common.json {
-            let one = |g: &Garbage| json!({ "path": g.path, "bytes": g.bytes, "what": g.what });
+            let one = |g: &Garbage| json!({ "path": g.path, "bytes": g.bytes, "what": g.what.to_string() });
             let all: Vec<_> = found.iter().map(one).collect();
             say(&json!({ "garbage": all, "bytes": bytes, "freed": freed, "left_alone": passed_over }).to_string());
         } else if removes {
@@ -53,12 +61,12 @@ impl Gc {
     }
 }
 
-/// What nothing names. A sweep's list that is damaged may have named any run, so then none is garbage.
+/// What nothing names. A tag or a sweep's list that is damaged may have named any run, so then none is garbage.
 fn find(disk: &Disk, runs: &Path) -> Result<Finding, RunError> {
     let mut found = garbage::find(disk, runs, Path::new("golden"))?;
-    let damaged = Record::damaged(disk, runs)?;
+    let damaged = [Record::damaged(disk, runs)?, tags::damaged(disk, runs)?].concat();
     if !damaged.is_empty() {
-        found.garbage.retain(|garbage| garbage.path.parent() != Some(runs) || garbage.what == "left over");
+        found.garbage.retain(|garbage| !matches!(garbage.what, What::Run(_)));
         let why = |list: &PathBuf| format!("every run: {} is damaged, and may have named it", list.display());
         found.passed_over.extend(damaged.iter().map(why));
     }

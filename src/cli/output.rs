@@ -7,15 +7,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::CliError;
-use crate::record::{Disk, RunError, garbage};
+use crate::record::{Disk, RunDir, RunError, garbage};
 
-/// Has `make` write to `path`, which `option` names, and removes what killed processes left of it before.
+/// Has `make` write to `path`, which `option` names, unless that is part of a run's record, and removes what killed
+/// processes left of it before.
 pub(super) fn make(
     disk: &Disk,
     path: &Path,
     option: &'static str,
     make: impl FnOnce() -> Result<(), RunError>,
 ) -> Result<(), CliError> {
+    if RunDir::holds(path) {
+        let why = io::Error::new(io::ErrorKind::AlreadyExists, "it is part of a record");
+        return Err(RunError::io("write", path)(why).output(path, option).into());
+    }
     garbage::clear(disk, path).and_then(|()| make()).map_err(|error| error.output(path, option).into())
 }
 

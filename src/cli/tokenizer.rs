@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::agent::expert;
-use super::{CliError, Common, say};
+use super::{CliError, Common, output};
 use crate::chat::{Chat, Tokens};
 use crate::experiment::{self, ResolvedConfig};
 use crate::policy;
@@ -40,8 +40,8 @@ impl Tokenizer {
             texts.extend(transcripts(&resolved.config, self.episodes)?);
         }
         let json = policy::train_tokenizer(&texts, self.vocab).map_err(CliError::Agent)?;
-        Disk::default().replace(&self.out, json.as_bytes())?;
-        say(&format!("{} from {} conversations", self.out.display(), texts.len()));
+        output::write(&Disk::default(), &self.out, "the first argument", json.as_bytes())?;
+        output::say(&self.out, &format!("{} from {} conversations", self.out.display(), texts.len()));
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use super::{CliError, Common, say};
 use crate::config::Folder;
 use crate::experiment::{AdapterConfig, ModelConfig, ResolvedConfig, WarmStartConfig};
 use crate::policy::{self, Precision};
-use crate::record::{Disk, garbage};
+use crate::record::{Disk, RunDir, garbage};
 
 /// A run or an experiment, and where to.
 #[derive(Clone, Debug, Args)]
@@ -92,6 +92,9 @@ impl Weights {
             |message: &str| CliError::usage(&format!("{} {message}", self.out.display()), "name a folder to make");
         if self.out.symlink_metadata().is_ok() {
             return Err(to_make("is there already"));
+        }
+        if RunDir::holds(&self.out) {
+            return Err(to_make("would be part of a record"));
         }
         let Some(name) = self.out.file_name() else { return Err(to_make("has no name of its own")) };
         let folder = self.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

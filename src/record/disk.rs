@@ -202,6 +202,9 @@ impl Disk {
     /// # Errors
     /// The system's.
     pub fn discard(&self, path: &Path) -> Result<()> {
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DRAFT)) {
+            return self.remove(path);
+        }
         let aside = beside(path);
         self.remove(&aside)?;
         self.rename(path, &aside)?;

@@ -5,6 +5,7 @@
 //! version wrote counts too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -12,8 +13,11 @@ use std::time::Duration;
 
 use crate::record::disk::{Found, LockedFile, parent};
 use crate::record::lease::{Holder, Lease, start_of};
-use crate::record::{Disk, RunDir, RunError, SWEEPS, reader, tags};
+use crate::record::run_dir::ATTIC;
+use crate::record::{Disk, RunDir, RunError, SWEEPS, State, reader, tags};
 
+/// The file that is locked while runs get names or lose them.
+pub(super) const NAMING: &str = ".naming";
 /// How often, in hundredths of a second, one process looks whether another that names or removes runs has ended.
 const PATIENCE: usize = 60_000;
 
@@ -22,8 +26,28 @@ const PATIENCE: usize = 60_000;
 pub struct Garbage {
     pub path: PathBuf,
     pub bytes: u64,
-    /// What it is, for a person.
-    pub what: String,
+    pub what: What,
+}
+
+/// What a piece of garbage is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A run in this state, or one that is damaged.
+    Run(Option<State>),
+    /// What another run took the place of.
+    MovedAside,
+    /// What a killed process left half made.
+    LeftOver,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Run(state) => state.as_ref().map_or("damaged", State::name),
+            Self::MovedAside => "moved aside",
+            Self::LeftOver => "left over",
+        })
+    }
 }
 
 /// What [`find`] found.
@@ -50,19 +74,19 @@ pub fn find(disk: &Disk, runs: &Path, goldens: &Path) -> Result<Finding, RunErro
             passed_over.push(link(&path));
             continue;
         }
-        let what = reader::summary(disk, &path).map_or("damaged", |summary| summary.state.name());
-        found.push(Garbage { bytes: size(disk, &path)?, path, what: what.to_owned() });
+        let what = What::Run(reader::summary(disk, &path).ok().map(|summary| summary.state));
+        found.push(Garbage { bytes: size(disk, &path)?, path, what });
     }
-    let mut nameless = |path: PathBuf, what: &str| {
+    let mut nameless = |path: PathBuf, what: What| {
         if disk.is_link(&path)? {
             passed_over.push(link(&path));
             return Ok(());
         }
-        found.push(Garbage { bytes: size(disk, &path)?, path, what: what.to_owned() });
+        found.push(Garbage { bytes: size(disk, &path)?, path, what });
         Ok::<(), RunError>(())
     };
-    for name in disk.names(&runs.join("attic"))? {
-        nameless(runs.join("attic").join(name), "moved aside")?;
+    for name in disk.names(&runs.join(ATTIC))? {
+        nameless(runs.join(ATTIC).join(name), What::MovedAside)?;
     }
     let sweeps = runs.join(SWEEPS);
     let mut folders = vec![runs.to_owned(), runs.join(tags::FOLDER)];
@@ -72,7 +96,7 @@ pub fn find(disk: &Disk, runs: &Path, goldens: &Path) -> Result<Finding, RunErro
         let names = if disk.look(&folder)? == Some(Found::Folder) { disk.names(&folder)? } else { Vec::new() };
         for name in names {
             if is_left_over(disk, &folder, &name)? {
-                nameless(folder.join(name), "left over")?;
+                nameless(folder.join(name), What::LeftOver)?;
             }
         }
     }
@@ -89,7 +113,7 @@ fn link(path: &Path) -> String {
 /// # Errors
 /// The system's; among them, that somebody has had it for ten minutes.
 pub fn naming(disk: &Disk, runs: &Path) -> Result<LockedFile, RunError> {
-    let path = runs.join(".naming");
+    let path = runs.join(NAMING);
     for _ in 0..PATIENCE {
         if let Some(file) = disk.lock(&path)? {
             return Ok(file);

@@ -1,5 +1,7 @@
 //! A run's directory: made whole, found again by its name, moved aside when a fresh one is wanted.
 
+use std::ffi::OsStr;
+use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +10,29 @@ use crate::record::attempt::{Attempt, Begun, Facts};
 use crate::record::disk::parent;
 use crate::record::lease::Lease;
 use crate::record::state::{State, Status};
-use crate::record::{Disk, RunError};
+use crate::record::{Disk, RunError, SWEEPS, garbage, tags};
+
+/// What a run writes into its directory.
+const OWN: [&str; 13] = [
+    "attempts",
+    "canon.txt",
+    "checkpoints",
+    "evals",
+    "lease",
+    "log.txt",
+    "metrics.jsonl",
+    "result.kdl",
+    "rollouts",
+    "run.lock.kdl",
+    "state",
+    "tensorboard",
+    "timings.jsonl",
+];
+
+/// Runs that others took the place of, in a folder of runs.
+pub(super) const ATTIC: &str = "attic";
+/// Symbolic links that lead to one another.
+const LINKS_MAX: usize = 40;
 
 /// The directory of one key.
 #[derive(Clone, Debug)]
@@ -47,6 +71,22 @@ impl RunDir {
         Self { disk: disk.clone(), path: path.to_owned() }
     }
 
+    /// Whether what is at a path, or would be, is part of what a run or a folder of runs keeps.
+    #[must_use]
+    pub fn holds(path: &Path) -> bool {
+        let Some(there) = real(path, LINKS_MAX) else { return false };
+        there.ancestors().skip(1).any(|folder| {
+            let rest: Vec<_> = there.strip_prefix(folder).into_iter().flatten().filter_map(OsStr::to_str).collect();
+            let among_runs = match rest[..] {
+                [garbage::NAMING | tags::FOLDER | ATTIC, ..] | [SWEEPS] | [SWEEPS, _] => true,
+                [SWEEPS, _, inner, ..] => matches!(inner, "sweep.kdl" | "output"),
+                _ => false,
+            };
+            let of_a_run = rest.first().is_some_and(|first| OWN.contains(first));
+            among_runs && is_of_runs(folder) || of_a_run && folder.join("run.lock.kdl").exists()
+        })
+    }
+
     fn create(&self, lock: &str, canon: &str) -> Result<(), RunError> {
         static DRAFTS: AtomicU64 = AtomicU64::new(0);
         let (disk, runs) = (&self.disk, parent(&self.path));
@@ -77,7 +117,7 @@ impl RunDir {
             return Ok(None);
         }
         let _lease = Lease::take(disk, &path)?;
-        let attic = runs.join("attic");
+        let attic = runs.join(ATTIC);
         disk.ensure_folder(&attic)?;
         let taken = disk.names(&attic)?;
         let mut places = (1..).map(|n: u64| format!("{name}-{n}"));
@@ -135,7 +175,8 @@ impl RunDir {
     pub fn status(&self) -> Result<Status, RunError> {
         let path = self.path.join("state");
         let Some(text) = self.disk.find_text(&path)? else { return Ok(Status::NEW) };
-        Status::parse(&text).ok_or_else(|| RunError::Corrupt { path, what: format!("it reads {text:?}") })
+        let begin: String = text.chars().take(60).collect();
+        Status::parse(&text).ok_or_else(|| RunError::Corrupt { path, what: format!("it reads {begin:?}") })
     }
 
     pub(super) fn set_status(&self, status: &Status) -> Result<(), RunError> {
@@ -160,5 +201,22 @@ impl RunDir {
         // that nobody may write to has nothing to force.
         let _ = self.disk.sync_folder(&self.path);
         Ok(None)
+    }
+}
+
+/// Whether a folder is one of runs.
+fn is_of_runs(folder: &Path) -> bool {
+    let is_run = |entry: io::Result<DirEntry>| entry.is_ok_and(|entry| entry.path().join("run.lock.kdl").exists());
+    folder.join(garbage::NAMING).exists() || folder.read_dir().is_ok_and(|mut entries| entries.any(is_run))
+}
+
+/// Where a path leads, whether or not anything is there, through so many links at most.
+fn real(path: &Path, links: usize) -> Option<PathBuf> {
+    if let Ok(there) = path.canonicalize() {
+        return Some(there);
+    }
+    match path.read_link() {
+        Ok(target) => real(&parent(path).join(target), links.checked_sub(1)?),
+        Err(_) => Some(real(parent(path), links)?.join(path.file_name()?)),
     }
 }

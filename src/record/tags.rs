@@ -1,6 +1,6 @@
 //! Names that people give to runs: a file each in the folder `tags` beside the runs, which holds the run's name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::config::names_a_directory;
 use crate::record::disk::Found;
@@ -65,6 +65,25 @@ pub fn find(disk: &Disk, runs: &Path, tag: &str) -> Result<Option<String>, RunEr
         Some(Found::File(_)) => Ok(Some(String::from_utf8_lossy(&disk.read(&path)?).trim().to_owned())),
         _ => Ok(None),
     }
+}
+
+/// Tags that name no run, though they may have.
+///
+/// # Errors
+/// The system's.
+pub fn damaged(disk: &Disk, runs: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let folder = runs.join(FOLDER);
+    let mut damaged = Vec::new();
+    for tag in disk.names(&folder)?.into_iter().filter(|tag| !tag.starts_with('.')) {
+        let names = |run: String| {
+            let id = reader::split(&run).1;
+            id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        // What others put there, such as a folder, is no tag at all.
+        let sound = find(disk, runs, &tag)?.is_none_or(names);
+        damaged.extend((!sound).then(|| folder.join(tag)));
+    }
+    Ok(damaged)
 }
 
 /// Every tag with its run's name, by tag.

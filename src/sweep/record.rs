@@ -8,7 +8,7 @@ use crate::config::show::quoted;
 use crate::config::{Diagnostics, Reader};
 use crate::experiment::{self, CellRun, Cells, Key, Resolved};
 use crate::record::disk::{Found, parent};
-use crate::record::{Disk, RunDir, RunError, SWEEPS, garbage};
+use crate::record::{Disk, RunDir, RunError, SWEEPS, garbage, tags};
 
 const FILE: &str = "sweep.kdl";
 /// The version of its form.
@@ -49,8 +49,16 @@ impl Record {
         let text = to_text(cells);
         let path = runs.join(SWEEPS).join(format!("{}-{}", cells.name, Key::of_sweep(&text).id()));
         if disk.find_text(&path.join(FILE))?.as_ref() != Some(&text) {
-            disk.ensure_folder(&path)?;
+            disk.ensure_folder(runs)?;
             let _naming = garbage::naming(disk, runs)?;
+            // Where a sweep may be named, the tag would be meant.
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            for tag in [cells.name.clone(), name] {
+                if let Some(run) = tags::find(disk, runs, &tag)? {
+                    return Err(RunError::Tagged { tag, run });
+                }
+            }
+            disk.ensure_folder(&path)?;
             disk.replace(&path.join(FILE), text.as_bytes())?;
         }
         Ok(path)

@@ -173,14 +173,14 @@ fn a_signal_reaches_every_run_and_the_same_command_goes_on() {
     let folder = project();
     let long = words(&["train.steps=400", "--json"]);
     let long: Vec<&str> = long.into_iter().filter(|word| *word != "train.steps=4").collect();
-    let sweep = command(folder.path(), &long).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let mut sweep = command(folder.path(), &long).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let begun = || {
         let runs = std::fs::read_dir(folder.path().join("runs")).into_iter().flatten().flatten();
         runs.filter(|run| run.file_name().to_str().is_some_and(|name| name.starts_with("repro-")))
             .filter(|run| run.path().join("metrics.jsonl").exists())
             .count()
     };
-    while begun() < 1 {
+    while begun() < 1 && sweep.try_wait().unwrap().is_none() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let interrupt = Command::new("kill").args(["-INT", &sweep.id().to_string()]).status().unwrap();

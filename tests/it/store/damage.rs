@@ -159,6 +159,44 @@ fn no_tag_is_a_sweep() {
         let (code, error) = refusal(folder, &["tag", &one, tag]);
         assert!(code == 2 && error.contains("is called so, in short"), "{error}");
     }
+    fs::create_dir_all(folder.join("experiments/sweeps")).unwrap();
+    let later = "sweep \"later\" { experiment \"bandit\"; grid { seed 1 2 } }";
+    fs::write(folder.join("experiments/sweeps/later.kdl"), later).unwrap();
+    answer(folder, &["tag", &one, "later"]);
+    let words = [&["sweep", "later", "steps=1"], &QUICK[..]].concat();
+    let (code, error) = refusal(folder, &words);
+    assert!(code == 2 && error.contains("later is another run's name"), "{error}");
+    answer(folder, &["untag", "later"]);
+    answer(folder, &words);
+    let list = runs_of(folder, "sweeps").into_iter().find(|name| name.starts_with("later-")).unwrap();
+    fs::remove_dir_all(folder.join("runs/sweeps").join(&list)).unwrap();
+    answer(folder, &["tag", &one, &list]);
+    assert!(refusal(folder, &words).1.contains("is another run's name"));
+}
+
+fn runs_of(folder: &Path, inner: &str) -> Vec<String> {
+    Disk::default().names(&folder.join("runs").join(inner)).unwrap()
+}
+
+/// A tag that is damaged may have named any run.
+#[test]
+fn a_damaged_tag_keeps_all_runs() {
+    let folder = folder();
+    let folder = folder.path();
+    let one = run(folder, &["steps=1"]);
+    answer(folder, &["tag", &one, "best"]);
+    let tag = folder.join("runs/tags/best");
+    for damage in [&b""[..], &one.as_bytes()[..one.len() - 2], b"\xff"] {
+        fs::write(&tag, damage).unwrap();
+        let told = answer(folder, &["gc", "--yes", "--json"]);
+        assert!(
+            told.contains("tags/best is damaged, and may have named it") && told.contains("\"garbage\":[]"),
+            "{told}"
+        );
+    }
+    assert!(answer(folder, &["ls"]).contains(&one));
+    answer(folder, &["untag", "best"]);
+    assert!(answer(folder, &["gc", "--yes"]).contains("1 folders"));
 }
 
 /// An error that cannot be shown has its exit code all the same.

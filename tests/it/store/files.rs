@@ -29,6 +29,53 @@ fn files_go_where_the_command_line_says() {
     }
 }
 
+/// What a run keeps is not written over, however it is spelt, and nothing is put among it; files beside it are.
+#[test]
+fn no_output_is_part_of_a_record() {
+    let folder = folder();
+    let folder = folder.path();
+    let name = run(folder, &["steps=1"]);
+    answer(folder, &["tag", &name, "best"]);
+    let own = [
+        "metrics.jsonl",
+        "checkpoints/../state",
+        "attempts/0001.kdl",
+        "evals/new",
+        "../tags/best",
+        "../.naming",
+        "../attic",
+        "../sweeps",
+    ];
+    let own = own.map(|own| format!("runs/{name}/{own}"));
+    let before = own.each_ref().map(|own| fs::read(folder.join(own)).ok());
+    for own in &own {
+        for (verb, option) in
+            [("export", "--output"), ("report", "--output"), ("metrics", "--csv"), ("metrics", "--tensorboard")]
+        {
+            let (code, error) = refusal(folder, &[verb, &name, option, own]);
+            assert!(code == 1 && error.contains("it is part of a record"), "{error}");
+        }
+        let (_, error) = refusal(folder, &["tokenizer", own, "bandit", "--episodes", "1", "--vocab", "300"]);
+        assert!(error.contains("it is part of a record"), "{error}");
+    }
+    for new in ["checkpoints/000099", "rollouts/a/b/c"] {
+        let (_, error) = refusal(folder, &["weights", &name, &format!("runs/{name}/{new}")]);
+        assert!(error.contains("would be part of a record"), "{error}");
+    }
+    assert!(!folder.join("runs").join(&name).join("rollouts/a").exists());
+    // A link leads to where it leads, even to nothing.
+    std::os::unix::fs::symlink("runs/tags/keep", folder.join("link")).unwrap();
+    assert!(refusal(folder, &["report", &name, "-o", "link"]).1.contains("it is part of a record"));
+    assert!(own.each_ref().map(|own| fs::read(folder.join(own)).ok()) == before);
+    // A person's own folders may be called as ours are.
+    fs::write(folder.join("sweep.kdl"), "mine").unwrap();
+    for own in ["output", "tags", "sweeps/of/output"] {
+        fs::create_dir_all(folder.join(own)).unwrap();
+        answer(folder, &["report", &name, "-o", &format!("{own}/page.html")]);
+    }
+    (0..2).for_each(|_| drop(answer(folder, &["report", &name, "-o", &format!("runs/{name}/mine")])));
+}
+
 /// A finished run that is asked for again, with copies for other tools, gets them.
 #[test]
 fn a_finished_run_gets_its_events_later() {
