@@ -145,6 +145,10 @@ enum CliError {
     #[diagnostic(help("the same command goes on; what they printed is in {}", output.display()))]
     Failed { message: String, output: PathBuf },
 
+    /// Some of what was asked for could not be done, the rest is.
+    #[error("{0}")]
+    Partly(String),
+
     /// A file given by the user is not what it should be.
     #[error("{0}")]
     Input(String),
@@ -175,7 +179,7 @@ impl CliError {
             Self::Config(_) | Self::Usage { .. } => 2,
             Self::Run(error) | Self::Sweep(SweepError::Run(error)) => error.exit_code(),
             Self::Stage(StageError::Run(error)) => error.exit_code(),
-            Self::Stage(_) | Self::Sweep(_) | Self::Agent(_) | Self::Failed { .. } => 1,
+            Self::Stage(_) | Self::Sweep(_) | Self::Agent(_) | Self::Failed { .. } | Self::Partly(_) => 1,
             Self::Input(_) => 3,
             Self::Interrupted(signal) => crate::record::signals::exit_code(*signal),
         }

@@ -4,7 +4,8 @@ tasks, a second on one thread.
     environments.py sokoban-steps|sokoban-tasks|frozen-lake-steps
 
 The state is shown in the cheapest way that each knows: gym-sokoban's picture of one pixel a cell, without which it takes
-no step (RAGEN makes its text beside), and gymnasium's text (`ansi`). New tasks are not counted among the steps."""
+no step (RAGEN makes its text beside), and gymnasium's text (`ansi`). New tasks are not counted among the steps.
+Needs gym-sokoban, gymnasium and setuptools<81, whose pkg_resources the first imports (PyPI)."""
 
 import random
 import sys

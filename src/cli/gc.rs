@@ -32,7 +32,7 @@ impl Gc {
         }
         passed_over.iter().for_each(|what| tell(common, &format!("left alone: {what}")));
         let removes = !found.is_empty() && (self.yes || !common.json && confirmed());
-        let (mut freed, mut failed) = (0, None);
+        let (mut freed, mut failed) = (0, String::new());
         // While somebody thought about it, a sweep or a tag may have come to name one; from here on none does.
         let _naming = removes.then(|| garbage::naming(&disk, &common.runs_dir)).transpose()?;
         let still = if removes { find()?.garbage } else { Vec::new() };
@@ -41,14 +41,11 @@ impl Gc {
                 Ok(true) => freed += garbage.bytes,
                 Ok(false) => tell(common, &format!("left, since it is running: {}", garbage.path.display())),
                 // The others can go all the same.
-                Err(error) => {
-                    tell(common, &format!("not removed: {}: {error}", garbage.path.display()));
-                    failed.get_or_insert(error);
-                }
+                Err(error) => failed.push_str(&format!("\n{}: {error}", garbage.path.display())),
             }
         }
-        if let Some(error) = failed {
-            return Err(error.into());
+        if !failed.is_empty() {
+            return Err(CliError::Partly(format!("freed {}; these could not be removed:{failed}", mebibytes(freed))));
         }
         if common.json {
             let one = |g: &Garbage| json!({ "path": g.path, "bytes": g.bytes, "what": g.what.to_string() });

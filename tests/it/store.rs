@@ -172,6 +172,23 @@ fn gc_goes_on_beside_what_is_damaged() {
     assert!(folder.join("elsewhere/canon.txt").exists() && folder.join("elsewhere/checkpoints/000001").exists());
 }
 
+/// One that cannot be removed keeps no other, and whoever asked is told of all.
+#[test]
+fn gc_goes_on_past_what_it_cannot_remove() {
+    let folder = folder();
+    let folder = folder.path();
+    let stuck = ["runs/attic/a-1", "runs/attic/a-2"].map(|name| folder.join(name));
+    stuck.iter().for_each(|stuck| fs::create_dir_all(stuck.join("lease")).unwrap());
+    for arguments in [&["gc", "--yes"][..], &["gc", "--yes", "--json"]] {
+        let free = folder.join("runs").join(run(folder, &["steps=1"]));
+        let output = starpo(folder, arguments);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains("freed 0."), "{said}");
+        assert!([1, 2].iter().all(|n| said.contains(&format!("attic/a-{n}/lease: Is a directory"))), "{said}");
+        assert!(stuck.iter().all(|stuck| stuck.exists()) && !free.exists());
+    }
+}
+
 #[test]
 fn a_run_is_made_again_and_compared() {
     let folder = folder();

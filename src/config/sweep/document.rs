@@ -122,8 +122,7 @@ impl Documents<'_> {
             let layers = [outer.layers, &self.case_body(source, &place, nodes)].concat();
             let mut own = self.grid(source, nodes);
             own.iter_mut().for_each(|axis| axis.level = outer.level + 1);
-            let kept = outer.grid.iter().filter(|axis| own.iter().all(|other| fold(&other.key) != fold(&axis.key)));
-            let grid: Vec<Axis> = kept.chain(&own).cloned().collect();
+            let grid = [outer.grid, &own].concat();
             let inner =
                 self.cases(source, nodes, &Outer { name: &name, layers: &layers, grid: &grid, level: outer.level + 1 });
             match inner.is_empty() {
