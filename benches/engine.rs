@@ -306,6 +306,7 @@ fn measure(work: &Work, python: Option<&str>) {
 }
 
 fn main() {
+    policy::keep_freed_memory();
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let python = std::env::var("PEER_PYTHON").ok();
     println!("| work, f32, {THREADS} threads | ours, tokens/s | PyTorch, tokens/s | ratio | ours, of the peak |");

@@ -7,5 +7,6 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    starpo::policy::keep_freed_memory();
     starpo::cli::main(starpo::cli::parse())
 }

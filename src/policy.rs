@@ -7,6 +7,7 @@ use std::ops::Range;
 use crate::rng::Stream;
 
 mod adamw;
+mod allocator;
 mod cross;
 mod decoder;
 mod expert;
@@ -25,6 +26,7 @@ mod voice;
 mod weights;
 mod workers;
 
+pub use allocator::keep_freed_memory;
 pub use burn::tensor::Device;
 use burn::tensor::DeviceType;
 pub use expert::Expert;

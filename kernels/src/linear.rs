@@ -14,8 +14,8 @@ use crate::vectorised;
 const LANES: usize = 16;
 /// Rows of a tile: with two registers each, twelve sums stay in registers.
 const TILE: usize = 6;
-/// Rows whose packed copy stays in the second-level cache while the panels pass.
-const BLOCK: usize = 48;
+/// Tiles whose packed copy stays in the second-level cache while the panels pass.
+const BLOCK: usize = 8;
 /// Rows of x that a gradient of W takes in at once; the sum goes on from one block to the next.
 const SUMMANDS: usize = 256;
 
@@ -147,9 +147,12 @@ pub fn add_weight_gradient(x: &[f32], input: usize, grad: &[f32], output: usize,
 /// out[i][j] += Σ_k a[i·row + k·column]·b[k][j], each going on from the value that is there.
 #[inline(always)]
 fn accumulate(a: &[f32], row: usize, column: usize, rows: usize, b: &Panels, out: &mut [f32]) {
-    let mut packed = vec![0.0; BLOCK.min(rows).next_multiple_of(TILE) * b.depth];
-    for from in (0..rows).step_by(BLOCK) {
-        let tiles = || (from..rows.min(from + BLOCK)).step_by(TILE).map(|at| (at, TILE.min(rows - at)));
+    let count = rows.div_ceil(TILE);
+    // Of equal heights as far as may be: what a low tile lacks is computed for nothing.
+    let at = |tile: usize| tile * rows / count;
+    let mut packed = vec![0.0; BLOCK.min(count) * TILE * b.depth];
+    for from in (0..count).step_by(BLOCK) {
+        let tiles = || (from..count.min(from + BLOCK)).map(|tile| (at(tile), at(tile + 1) - at(tile)));
         for ((at, height), packed) in tiles().zip(packed.chunks_exact_mut(TILE * b.depth)) {
             match height {
                 6 => pack::<6>(&a[at * row..], row, column, height, packed),
