@@ -6,6 +6,7 @@
 //! cargo bench --bench engine                                   # ours alone
 //! PEER_PYTHON=venv/bin/python cargo bench --bench engine       # beside a Python with torch and transformers
 //! cargo bench --bench engine -- small decode                   # works whose name has all of these words
+//! cargo bench --bench engine -- memory                         # what 200 training steps of SmolLM2's size hold
 //! ```
 //! Operations are counted as 2 a weight of a product and token, 4·context·width a layer and token for attention, and
 //! three times that in training.
@@ -305,9 +306,33 @@ fn measure(work: &Work, python: Option<&str>) {
     );
 }
 
+/// MiB of this process as the kernel counts them: `VmRSS` now, `VmHWM` at most.
+fn resident(name: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel counts it");
+    let kibibytes = line.trim_matches(|c: char| !c.is_ascii_digit());
+    kibibytes.parse::<f64>().expect("a number") / 1024.0
+}
+
+/// Whether training steps leave something behind.
+fn memory(work: &Work) {
+    let weights = Weights::random(work.shape.clone(), 0.02, 1).expect("the sizes fit");
+    let mut ours = Ours { policy: Transformer::new(weights, policy::device("cpu").expect("a CPU"), THREADS) };
+    println!("{}: MiB resident after a step, and at most so far", work.name);
+    for step in 1..=200 {
+        ours.train(work);
+        if [1, 2, 5, 10, 20, 50, 100, 150, 200].contains(&step) {
+            println!("{step:4} {:8.1} {:8.1}", resident("VmRSS:"), resident("VmHWM:"));
+        }
+    }
+}
+
 fn main() {
     policy::keep_freed_memory();
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    if words == ["memory"] {
+        return works().iter().filter(|work| work.name.contains("SmolLM2-135M training")).for_each(memory);
+    }
     let python = std::env::var("PEER_PYTHON").ok();
     println!("| work, f32, {THREADS} threads | ours, tokens/s | PyTorch, tokens/s | ratio | ours, of the peak |");
     println!("| --- | --- | --- | --- | --- |");

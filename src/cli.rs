@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 use miette::Diagnostic;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::config::Diagnostics;
@@ -145,9 +146,10 @@ enum CliError {
     #[diagnostic(help("the same command goes on; what they printed is in {}", output.display()))]
     Failed { message: String, output: PathBuf },
 
-    /// Some of what was asked for could not be done, the rest is.
-    #[error("{0}")]
-    Partly(String),
+    /// Some of what was asked for could not be done; `document` is what `--json` prints of the rest.
+    #[error("{message}")]
+    #[diagnostic(help("once that is mended, run the same command again"))]
+    Partly { message: String, document: Value },
 
     /// A file given by the user is not what it should be.
     #[error("{0}")]
@@ -179,7 +181,7 @@ impl CliError {
             Self::Config(_) | Self::Usage { .. } => 2,
             Self::Run(error) | Self::Sweep(SweepError::Run(error)) => error.exit_code(),
             Self::Stage(StageError::Run(error)) => error.exit_code(),
-            Self::Stage(_) | Self::Sweep(_) | Self::Agent(_) | Self::Failed { .. } | Self::Partly(_) => 1,
+            Self::Stage(_) | Self::Sweep(_) | Self::Agent(_) | Self::Failed { .. } | Self::Partly { .. } => 1,
             Self::Input(_) => 3,
             Self::Interrupted(signal) => crate::record::signals::exit_code(*signal),
         }
@@ -195,6 +197,12 @@ pub fn parse() -> Cli {
             && let Some(answer) = foreign::answer(option)
         {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![answer.into()]));
+        }
+        if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+            let text = error.render().to_string();
+            let message = text.trim().trim_start_matches("error: ").to_owned();
+            complain(CliError::Usage { message, help: None }, true);
+            std::process::exit(error.exit_code());
         }
         error.exit()
     })
@@ -250,7 +258,13 @@ fn complain(error: CliError, json: bool) {
         }
         error if json => {
             let help = error.help().map(|help| help.to_string());
-            say(&serde_json::json!({ "error": error.to_string(), "help": help }).to_string());
+            let mut document = json!({ "error": error.to_string(), "help": help });
+            if let (CliError::Partly { document: Value::Object(done), .. }, Some(all)) =
+                (error, document.as_object_mut())
+            {
+                all.extend(done);
+            }
+            say(&document.to_string());
         }
         error => {
             let _ = writeln!(io::stderr(), "{:?}", miette::Report::new(error));

@@ -84,6 +84,13 @@ pub trait Environment: Sync {
 /// Candidates that a generator draws for one task before it gives up, which [`Environment::feasible`] rules out.
 const ATTEMPTS: u64 = 10_000;
 
+/// What is wrong with a line of JSON, and at which of its columns.
+fn in_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    format!("{what} at column {}", error.column())
+}
+
 /// Whether a content belongs to the held-out split: one in eight, by its BLAKE3.
 fn held_out(text: &str) -> bool {
     blake3::hash(text.as_bytes()).as_bytes()[0].is_multiple_of(8)

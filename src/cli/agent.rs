@@ -44,7 +44,7 @@ impl Agent {
             ModelConfig::Tiny(tiny) => {
                 let Input(text) = &tiny.tokenizer;
                 let tokenizer =
-                    Tokenizer::from_json(text).map_err(|error| CliError::Agent(format!("model.tokenizer: {error}")))?;
+                    Tokenizer::from_json(text).map_err(|error| CliError::Input(format!("model.tokenizer: {error}")))?;
                 let seed = match &config.warm_start {
                     WarmStartConfig::Expert(warm) => warm.seed,
                     WarmStartConfig::None(_) => config.seed,

@@ -68,11 +68,7 @@ fn intact(disk: &Disk, run: &RunDir, digest: &str) -> Result<(), CliError> {
     if let Some(what) = compare::damaged(disk, run.path())? {
         return corrupt(what);
     }
-    if disk.exists(&run.path().join("checkpoints"))? && digest::digest(disk, run.path())? != digest {
-        let says = format!("starpo verify {} says which", run.name());
-        return corrupt(format!("its files are not those of its digest, {digest}; {says}"));
-    }
-    Ok(())
+    digest::differs(disk, run.path(), digest)?.map_or(Ok(()), corrupt)
 }
 
 /// What the archive is, and how it is made again.

@@ -44,13 +44,15 @@ impl Gc {
                 Err(error) => failed.push_str(&format!("\n{}: {error}", garbage.path.display())),
             }
         }
+        let one = |g: &Garbage| json!({ "path": g.path, "bytes": g.bytes, "what": g.what.to_string() });
+        let all: Vec<_> = found.iter().map(one).collect();
+        let document = json!({ "garbage": all, "bytes": bytes, "freed": freed, "left_alone": passed_over });
         if !failed.is_empty() {
-            return Err(CliError::Partly(format!("freed {}; these could not be removed:{failed}", mebibytes(freed))));
+            let message = format!("freed {}; these could not be removed:{failed}", mebibytes(freed));
+            return Err(CliError::Partly { message, document });
         }
         if common.json {
-            let one = |g: &Garbage| json!({ "path": g.path, "bytes": g.bytes, "what": g.what.to_string() });
-            let all: Vec<_> = found.iter().map(one).collect();
-            say(&json!({ "garbage": all, "bytes": bytes, "freed": freed, "left_alone": passed_over }).to_string());
+            say(&document.to_string());
         } else if removes {
             say(&format!("freed {}", mebibytes(freed)));
         }

@@ -14,7 +14,7 @@ use super::{CliError, Common, in_colour, say};
 use crate::chat::Chat;
 use crate::experiment::{self, Resolved, RunId, WarmStartConfig};
 use crate::policy::{Optimizer, Weights};
-use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, State, log, reader, signals, sinks};
+use crate::record::{Begun, Disk, Facts, Progress, RunDir, RunError, State, digest, log, reader, signals, sinks};
 use crate::stage::{Ended, catch_up, drive};
 use crate::train::Training;
 use crate::warm_start::{self, WarmStart};
@@ -166,6 +166,10 @@ pub(super) fn carry_out(
         sinks::parquet::check().map_err(|what| CliError::usage(what, "or go on with logging.parquet=false"))?;
     }
     let Some(mut begun) = run.begin(&facts(resolved))? else {
+        let what = digest::differs(disk, run.path(), &reader::finished(disk, run.path())?.digest)?;
+        if let Some(what) = what {
+            return Err(RunError::Corrupt { path: run.path().to_owned(), what }.into());
+        }
         catch_up(disk, run.path(), &config.logging)?;
         return Ok("finished before");
     };

@@ -80,8 +80,8 @@ impl Puzzles {
     fn read(text: &str) -> Result<[Vec<Puzzle>; 2], String> {
         let mut splits = [Vec::new(), Vec::new()];
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let puzzle: Puzzle =
-                serde_json::from_str(line).map_err(|error| format!("file, line {}: {error}", number + 1))?;
+            let puzzle: Puzzle = serde_json::from_str(line)
+                .map_err(|error| format!("file, line {}: {}", number + 1, super::in_line(&error)))?;
             splits[usize::from(super::held_out(&puzzle.text()))].push(puzzle);
         }
         Ok(splits)

@@ -74,7 +74,10 @@ pub(super) fn objections(run: &Resolved, asked: &Asked) -> Vec<Diagnostic> {
     for (list, tasks) in [("task", &config.task), ("eval.task", &config.eval.task)] {
         for (index, task) in tasks.iter().enumerate() {
             if let Err(objection) = asked.feasible(&task.env) {
-                rules.demand(false, &format!("{list}.{index}"), &objection, "no task can be made of these values");
+                // Objections begin with the field that they are of, most of them.
+                let (node, field) = (format!("{list}.{index}"), objection.split([' ', ':']).next().unwrap_or_default());
+                let path = Some(format!("{node}.{field}")).filter(|path| rules.at(path).is_some()).unwrap_or(node);
+                rules.demand(false, &path, &objection, "no task can be made of these values");
             }
         }
     }

@@ -19,6 +19,19 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<String, RunError> {
     of(disk, run, weights.as_deref())
 }
 
+/// What is wrong with the files of a run that came to `digest`, if anything. Where there are no weights, as in an
+/// unpacked archive, nobody can tell.
+///
+/// # Errors
+/// As [`digest()`].
+pub fn differs(disk: &Disk, run: &Path, digest: &str) -> Result<Option<String>, RunError> {
+    if !disk.exists(&run.join("checkpoints"))? || self::digest(disk, run)? == digest {
+        return Ok(None);
+    }
+    let name = run.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Some(format!("its files are not those of its digest, {digest}; starpo verify {name} says which")))
+}
+
 /// [`digest`] without the checkpoint: what can be asked of a run whose weights are not there.
 ///
 /// # Errors

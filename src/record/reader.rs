@@ -297,7 +297,8 @@ pub fn digest(disk: &Disk, run: &Path) -> Result<Option<String>, RunError> {
 pub(super) fn names(disk: &Disk, runs: &Path) -> Result<Vec<String>, RunError> {
     let mut found = Vec::new();
     for name in disk.names(runs)?.into_iter().filter(|name| !name.starts_with('.')) {
-        if disk.exists(&runs.join(&name).join("run.lock.kdl")).unwrap_or(true) {
+        let has = |file| disk.exists(&runs.join(&name).join(file)).unwrap_or(true);
+        if has("run.lock.kdl") || has("canon.txt") {
             found.push(name);
         }
     }

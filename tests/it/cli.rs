@@ -136,6 +136,12 @@ fn errors_are_documents_with_a_place() {
     let json = starpo(folder.path(), &["show", "sokoban", "filter.valeu=0.9", "--json"]);
     let document: serde_json::Value = serde_json::from_str(text(&json.stdout)).unwrap();
     assert!(document.to_string().contains("valeu"), "{document}");
+    for unreadable in [&["run"][..], &["run", "bandit", "--bogus"], &["eval", "bandit", "--player", "nope"], &[]] {
+        let output = starpo(folder.path(), &[&["--json"], unreadable].concat());
+        let document: serde_json::Value = serde_json::from_str(text(&output.stdout)).unwrap();
+        assert!(output.status.code() == Some(2) && output.stderr.is_empty(), "{unreadable:?}");
+        assert!(document["error"].as_str().is_some_and(|error| !error.starts_with("error")), "{document}");
+    }
 }
 
 #[test]

@@ -184,6 +184,10 @@ fn gc_goes_on_past_what_it_cannot_remove() {
         let output = starpo(folder, arguments);
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(output.status.code() == Some(1) && said.contains("freed 0."), "{said}");
+        if arguments.contains(&"--json") {
+            let one: serde_json::Value = serde_json::from_str(&said).unwrap();
+            assert_eq!(one["garbage"].as_array().unwrap().len(), 3, "{one}");
+        }
         assert!([1, 2].iter().all(|n| said.contains(&format!("attic/a-{n}/lease: Is a directory"))), "{said}");
         assert!(stuck.iter().all(|stuck| stuck.exists()) && !free.exists());
     }

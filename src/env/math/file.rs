@@ -83,7 +83,7 @@ fn splits(text: &str) -> Result<Splits, String> {
 
 /// A line's problem, and the text that says which split it is in.
 fn problem(line: &str) -> Result<(String, Problem), String> {
-    let row: Json = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let row: Json = serde_json::from_str(line).map_err(|error| super::super::in_line(&error))?;
     let column = |name: &str| row.get(name).and_then(Json::as_str);
     let (question, solution, answer) = if let (Some(query), Some(response)) = (column("query"), column("response")) {
         (query, response, response.split_once("The answer is:"))

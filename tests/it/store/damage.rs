@@ -29,6 +29,28 @@ fn runs(folder: &Path) -> Vec<PathBuf> {
     runs
 }
 
+/// What a finished run answers with is what it came to.
+#[test]
+fn a_finished_run_with_other_files_does_not_answer() {
+    let folder = folder();
+    let folder = folder.path();
+    let run = folder.join("runs").join(run(folder, &["steps=2"]));
+    let again = [&["run", "bandit", "steps=2"], &QUICK[..]].concat();
+    let weights = "checkpoints/000002/model.safetensors";
+    for (file, from, to) in [("metrics.jsonl", "success", "succezz"), (weights, "model", "mod_l")] {
+        let path = run.join(file);
+        let whole = fs::read(&path).unwrap();
+        let at = whole.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
+        fs::write(&path, [&whole[..at], to.as_bytes(), &whole[at + to.len()..]].concat()).unwrap();
+        let (code, error) = refusal(folder, &again);
+        assert!(code == 1 && error.contains("its files are not those of its digest"), "{file}: {error}");
+        fs::write(&path, whole).unwrap();
+    }
+    assert!(answer(folder, &again).contains("finished before"));
+    fs::remove_file(run.join("run.lock.kdl")).unwrap();
+    assert!(answer(folder, &["ls"]).contains(run.file_name().unwrap().to_str().unwrap()));
+}
+
 /// Its list of cells is damaged, and still names them.
 #[test]
 fn a_damaged_sweep_keeps_its_runs() {
