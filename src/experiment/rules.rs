@@ -75,7 +75,8 @@ pub(super) fn objections(run: &Resolved, asked: &Asked) -> Vec<Diagnostic> {
         for (index, task) in tasks.iter().enumerate() {
             if let Err(objection) = asked.feasible(&task.env) {
                 // Objections begin with the field that they are of, most of them.
-                let (node, field) = (format!("{list}.{index}"), objection.split([' ', ':']).next().unwrap_or_default());
+                let (node, field) =
+                    (format!("{list}.{index}"), objection.split([' ', ':', ',']).next().unwrap_or_default());
                 let path = Some(format!("{node}.{field}")).filter(|path| rules.at(path).is_some()).unwrap_or(node);
                 rules.demand(false, &path, &objection, "no task can be made of these values");
             }

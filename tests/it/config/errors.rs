@@ -261,8 +261,9 @@ task \"sokoban\" { symbols \"#\" \"#\" }";
     shows("rule-sokoban", &["rule"; 3], body(boards, &[]));
     shows("rule-bandit", &["rule"], body("task \"bandit\" { low 0.25 }", &[]));
     let file = "task \"math\" { questions \"file\" { path (file)\"prompts/rules.txt\" } }
+task \"countdown\" { file (file)\"prompts/rules.txt\" }
 task \"ez-points\" { target 100 }";
-    shows("rule-tasks", &["rule"; 2], body(file, &[]));
+    shows("rule-tasks", &["rule"; 3], body(file, &[]));
     shows("rule-edges", &["rule"], body("gradients { buckets \"edges\" { edges 0.5 0.5 } }", &[]));
     shows("rule-turn-scores-unseen", &["rule"], body("reward { turn-scores #true }", &[]));
     let cold = ["rollout.sampling.temperature=1e-300", "eval.sampling.temperature=0.0000001"];

@@ -237,7 +237,8 @@ fn an_altered_shorter_run_is_not_gone_on_from() {
     let short = folder.join("runs").join(run(folder, &["steps=2", "schedule=constant"]));
     // The same episodes in other bytes: the digest, which is of the text, is as it was.
     let file = short.join("rollouts/step-000001.jsonl.zst");
-    let text = zstd::decode_all(&fs::read(&file).unwrap()[..]).unwrap();
+    let whole = fs::read(&file).unwrap();
+    let text = zstd::decode_all(&whole[..]).unwrap();
     let again = zstd::encode_all(&text[..], 9).unwrap();
     let other = zstd::encode_all(&b"{}\n"[..], 9).unwrap();
     let cases = [(again, "its record is not what its checkpoint"), (other, "its files are not those of its digest")];
@@ -251,4 +252,8 @@ fn an_altered_shorter_run_is_not_gone_on_from() {
         assert!(digest(folder).is_some() && digest(folder) == digest(&calm));
         fs::remove_dir_all(folder.join("runs").join(&name)).unwrap();
     }
+    fs::write(&file, whole).unwrap();
+    fs::remove_dir_all(short.join("checkpoints")).unwrap();
+    let said = String::from_utf8(starpo(folder, &words).stderr).unwrap();
+    assert!(said.contains("is not gone on from: its files are not those of its digest"), "{said}");
 }
