@@ -14,13 +14,11 @@
 use std::ops::Range;
 
 use crate::exp::exp;
-use crate::vectorised;
+use crate::{LANES, fetch, vectorised};
 
 mod backward;
 
 pub use backward::backward;
-
-const LANES: usize = 16;
 
 /// The heads of one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,11 +257,15 @@ fn forward_head(
     let mut at = 0;
     while at < count {
         let step = largest_step(count - at);
-        match step {
-            4 => mix::<4>(&queries, heads, at, before, past, &mut weights, &mut mixed),
-            3 => mix::<3>(&queries, heads, at, before, past, &mut weights, &mut mixed),
-            2 => mix::<2>(&queries, heads, at, before, past, &mut weights, &mut mixed),
-            _ => mix::<1>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+        match (step, at == 0 && span.len() == 1) {
+            (4, true) => mix::<4, true>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            (4, _) => mix::<4, false>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            (3, true) => mix::<3, true>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            (3, _) => mix::<3, false>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            (2, true) => mix::<2, true>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            (2, _) => mix::<2, false>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            (_, true) => mix::<1, true>(&queries, heads, at, before, past, &mut weights, &mut mixed),
+            _ => mix::<1, false>(&queries, heads, at, before, past, &mut weights, &mut mixed),
         }
         for q in 0..step {
             let into = output(heads, span.start, kv, at + q);
@@ -310,9 +312,10 @@ fn rotated_queries(
     queries
 }
 
-/// Outputs of `Q` queries from `at` on.
+/// Outputs of `Q` queries from `at` on. `AHEAD` has the past fetched before its use: a single token's queries read it
+/// from memory, and once, as hardware does not foresee across pages.
 #[inline(always)]
-fn mix<const Q: usize>(
+fn mix<const Q: usize, const AHEAD: bool>(
     queries: &[f32],
     heads: Heads,
     at: usize,
@@ -324,27 +327,32 @@ fn mix<const Q: usize>(
     let padded = heads.padded();
     let lens: [usize; Q] = std::array::from_fn(|q| before + (at + q) / heads.group() + 1);
     let stride = lens[Q - 1].next_multiple_of(LANES);
-    products::<Q>(&queries[at * padded..], padded, heads.dim, &past.keys, stride, weights);
+    products::<Q, AHEAD>(&queries[at * padded..], [padded, heads.dim], &past.keys, &past.values, stride, weights);
     for q in 0..Q {
         softmax(&mut weights[q * stride..(q + 1) * stride], lens[q]);
     }
     combine::<Q>(weights, stride, lens[Q - 1], &past.values, padded, mixed);
 }
 
-/// `out[q][t]` = vectors[q]·row t, for t < `stride`, rows in blocks.
+/// `out[q][t]` = vectors[q]·row t, for t < `stride`, rows in blocks. `AHEAD` has the next block fetched meanwhile, and
+/// as many rows of `then`.
 #[inline(always)]
-fn products<const Q: usize>(
+fn products<const Q: usize, const AHEAD: bool>(
     vectors: &[f32],
-    padded: usize,
-    dim: usize,
+    [padded, dim]: [usize; 2],
     blocks: &[f32],
+    then: &[f32],
     stride: usize,
     out: &mut [f32],
 ) {
     let vectors: [&[f32]; Q] = std::array::from_fn(|q| &vectors[q * padded..][..dim]);
-    for (b, block) in blocks.chunks_exact(dim * LANES).take(stride / LANES).enumerate() {
+    let (lines, then) = (blocks.as_chunks::<LANES>().0, then.as_chunks::<LANES>().0);
+    for (b, block) in lines.chunks_exact(dim).take(stride / LANES).enumerate() {
         let mut acc = [[0.0f32; LANES]; Q];
-        for (d, row) in block.as_chunks::<LANES>().0.iter().enumerate() {
+        for (d, row) in block.iter().enumerate() {
+            if AHEAD {
+                lines.get((b + 1) * dim + d).into_iter().chain(then.get(b * padded + d)).for_each(fetch);
+            }
             for q in 0..Q {
                 for lane in 0..LANES {
                     acc[q][lane] = vectors[q][d].mul_add(row[lane], acc[q][lane]);

@@ -17,6 +17,9 @@ pub mod rms_norm;
 pub mod selective_log_softmax;
 pub mod swiglu;
 
+/// Numbers that are computed side by side: two AVX registers, a line of a cache.
+const LANES: usize = 16;
+
 /// Whether bodies run as on a machine without AVX2.
 static PORTABLE: AtomicBool = AtomicBool::new(false);
 
@@ -34,4 +37,16 @@ pub(crate) fn vectorised<R>(body: impl FnOnce() -> R) -> R {
         return pulp::Simd::vectorize(v3, body);
     }
     body()
+}
+
+/// Has a line of memory fetched into the second-level cache, for later.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "no hint, no harm"))]
+pub(crate) fn fetch(line: &[f32; LANES]) {
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "a hint: nothing is read")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
+    }
 }

@@ -8,10 +8,10 @@
 //! Every entry is one FMA chain over ascending summands, so it depends on its own row and column alone: not on how many
 //! rows there are, nor on blocking.
 
-use crate::vectorised;
+use std::ops::Range;
 
-/// Columns of a panel: two AVX registers.
-const LANES: usize = 16;
+use crate::{LANES, fetch, vectorised};
+
 /// Rows of a tile: with two registers each, twelve sums stay in registers.
 const TILE: usize = 6;
 /// Tiles whose packed copy stays in the second-level cache while the panels pass.
@@ -28,6 +28,12 @@ pub struct Panels {
 }
 
 impl Panels {
+    /// Of zeros.
+    #[must_use]
+    pub fn zeros(depth: usize, columns: usize) -> Self {
+        Self { depth, columns, values: vec![0.0; columns.div_ceil(LANES) * depth * LANES] }
+    }
+
     /// Of a row-major `[depth, columns]` matrix.
     ///
     /// # Panics
@@ -35,15 +41,15 @@ impl Panels {
     #[must_use]
     pub fn of(matrix: &[f32], depth: usize, columns: usize) -> Self {
         assert_eq!(matrix.len(), depth * columns, "a matrix [{depth}, {columns}]");
-        let mut values = vec![0.0; columns.div_ceil(LANES) * depth * LANES];
-        for (panel, values) in values.chunks_exact_mut(depth * LANES).enumerate() {
+        let mut panels = Self::zeros(depth, columns);
+        for (panel, values) in panels.values.chunks_exact_mut(depth * LANES).enumerate() {
             let from = panel * LANES;
             let width = LANES.min(columns - from);
             for (row, values) in matrix.chunks_exact(columns).zip(values.as_chunks_mut::<LANES>().0) {
                 copy(values, &row[from..from + width]);
             }
         }
-        Self { depth, columns, values }
+        panels
     }
 
     /// Of the transpose of a row-major `[columns, depth]` matrix.
@@ -52,36 +58,54 @@ impl Panels {
     /// If `matrix` is not so large.
     #[must_use]
     pub fn of_transpose(matrix: &[f32], depth: usize, columns: usize) -> Self {
+        let mut panels = Self::zeros(depth, columns);
+        panels.set_transpose(matrix);
+        panels
+    }
+
+    /// Makes this the panels of the transpose of a row-major `[columns, depth]` matrix.
+    ///
+    /// # Panics
+    /// If `matrix` is not so large.
+    pub fn set_transpose(&mut self, matrix: &[f32]) {
+        let Self { depth, columns, ref mut values } = *self;
         assert_eq!(matrix.len(), depth * columns, "a matrix [{columns}, {depth}]");
-        let mut values = vec![0.0; columns.div_ceil(LANES) * depth * LANES];
         for (column, row) in matrix.chunks_exact(depth).enumerate() {
             let panel = &mut values[column / LANES * depth * LANES..][..depth * LANES];
             for (values, &x) in panel.as_chunks_mut::<LANES>().0.iter_mut().zip(row) {
                 values[column % LANES] = x;
             }
         }
-        Self { depth, columns, values }
-    }
-
-    /// Rows and columns of the matrix.
-    #[must_use]
-    pub fn size(&self) -> [usize; 2] {
-        [self.depth, self.columns]
     }
 
     /// Of the transposed matrix.
     #[must_use]
     pub fn transposed(&self) -> Self {
-        let (depth, columns) = (self.columns, self.depth);
-        let mut values = vec![0.0; columns.div_ceil(LANES) * depth * LANES];
-        for (from, panel) in self.values.chunks_exact(self.depth * LANES).enumerate() {
+        let mut panels = Self::zeros(self.columns, self.depth);
+        panels.set_transposed(self);
+        panels
+    }
+
+    /// Makes this the panels of the transpose of `other`'s matrix.
+    ///
+    /// # Panics
+    /// If that has another size.
+    pub fn set_transposed(&mut self, other: &Self) {
+        let Self { depth, columns, ref mut values } = *self;
+        assert_eq!([depth, columns], [other.columns, other.depth], "sizes");
+        for (from, panel) in other.values.chunks_exact(other.depth * LANES).enumerate() {
             let height = LANES.min(depth - from * LANES);
             for (column, row) in panel.as_chunks::<LANES>().0.iter().enumerate() {
                 let to = (column / LANES * depth + from * LANES) * LANES + column % LANES;
                 row[..height].iter().enumerate().for_each(|(k, &x)| values[to + k * LANES] = x);
             }
         }
-        Self { depth, columns, values }
+    }
+
+    /// Rows and columns of the matrix.
+    #[must_use]
+    pub fn size(&self) -> [usize; 2] {
+        [self.depth, self.columns]
     }
 
     /// Some columns of the matrix, one behind the other.
@@ -107,14 +131,51 @@ impl Panels {
 /// If `x` is not whole rows.
 #[must_use]
 pub fn product(x: &[f32], b: &Panels) -> Vec<f32> {
-    let rows = x.len() / b.depth;
-    assert_eq!(x.len(), rows * b.depth, "rows of {}", b.depth);
-    let mut out = vec![0.0; rows * b.columns];
-    vectorised(
-        #[inline(always)]
-        || accumulate(x, b.depth, 1, rows, b, &mut out),
-    );
+    let mut out = vec![0.0; x.len() / b.depth * b.columns];
+    Columns::split(&mut out, b, 1).into_iter().for_each(|all| all.fill(x, b));
     out
+}
+
+/// Some columns of a product that is on its way: as many as there are can be filled at the same time.
+#[derive(Debug)]
+pub struct Columns<'a> {
+    panels: Range<usize>,
+    rows: Vec<&'a mut [f32]>,
+}
+
+impl<'a> Columns<'a> {
+    /// Those of `out`, zeros `[rows, columns]`, in at most `parts` parts of about the same size.
+    #[must_use]
+    pub fn split(out: &'a mut [f32], b: &Panels, parts: usize) -> Vec<Self> {
+        let panels = b.columns.div_ceil(LANES);
+        let parts = parts.min(panels);
+        let at = |part: usize| part * panels / parts;
+        let mut columns: Vec<_> =
+            (0..parts).map(|part| Self { panels: at(part)..at(part + 1), rows: Vec::new() }).collect();
+        for mut row in out.chunks_exact_mut(b.columns) {
+            for part in &mut columns {
+                let width = (part.panels.len() * LANES).min(row.len());
+                part.rows.push(row.split_off_mut(..width).expect("no wider than the rest"));
+            }
+        }
+        columns
+    }
+
+    /// Computes them: theirs of x·B.
+    ///
+    /// # Panics
+    /// If `x` has not as many rows, each of B's depth.
+    pub fn fill(self, x: &[f32], b: &Panels) {
+        assert_eq!(x.len(), self.rows.len() * b.depth, "rows of {}", b.depth);
+        self.add(x, b.depth, 1, b);
+    }
+
+    fn add(mut self, a: &[f32], row: usize, column: usize, b: &Panels) {
+        vectorised(
+            #[inline(always)]
+            || accumulate(a, row, column, b, self.panels, &mut self.rows),
+        );
+    }
 }
 
 /// dW of `x: [rows, in]` and the gradient of y, `grad: [rows, out]`.
@@ -137,16 +198,14 @@ pub fn add_weight_gradient(x: &[f32], input: usize, grad: &[f32], output: usize,
     assert_eq!(out.len(), output * input, "a matrix [{output}, {input}]");
     for (x, grad) in x.chunks(SUMMANDS * input).zip(grad.chunks(SUMMANDS * output)) {
         let b = Panels::of(x, x.len() / input, input);
-        vectorised(
-            #[inline(always)]
-            || accumulate(grad, 1, output, output, &b, out),
-        );
+        Columns::split(out, &b, 1).into_iter().for_each(|all| all.add(grad, 1, output, &b));
     }
 }
 
-/// out[i][j] += Σ_k a[i·row + k·column]·b[k][j], each going on from the value that is there.
+/// out[i][j] += Σ_k a[i·row + k·column]·b[k][j] for the columns of `panels`, each going on from the value there.
 #[inline(always)]
-fn accumulate(a: &[f32], row: usize, column: usize, rows: usize, b: &Panels, out: &mut [f32]) {
+fn accumulate(a: &[f32], row: usize, column: usize, b: &Panels, panels: Range<usize>, out: &mut [&mut [f32]]) {
+    let rows = out.len();
     let count = rows.div_ceil(TILE);
     // Of equal heights as far as may be: what a low tile lacks is computed for nothing.
     let at = |tile: usize| tile * rows / count;
@@ -160,15 +219,20 @@ fn accumulate(a: &[f32], row: usize, column: usize, rows: usize, b: &Panels, out
                 _ => pack::<4>(&a[at * row..], row, column, height, packed),
             }
         }
-        for (panel, values) in b.values.chunks_exact(b.depth * LANES).enumerate() {
-            let left = panel * LANES;
-            let width = LANES.min(b.columns - left);
-            for ((at, height), packed) in tiles().zip(packed.chunks_exact(TILE * b.depth)) {
-                let out = &mut out[at * b.columns + left..];
-                match height {
-                    6 => tile::<6>(packed, values, out, b.columns, height, width),
-                    5 => tile::<5>(packed, values, out, b.columns, height, width),
-                    _ => tile::<4>(packed, values, out, b.columns, height, width),
+        let size = b.depth * LANES;
+        let values = &b.values[panels.start * size..panels.end * size];
+        for (panel, values) in values.chunks_exact(size).enumerate() {
+            // While the second tile passes, what it reads being in a cache, the next panel is on its way there.
+            let next = &b.values[((panels.start + panel + 1) * size).min(b.values.len() - size)..][..size];
+            for (i, ((at, height), packed)) in tiles().zip(packed.chunks_exact(TILE * b.depth)).enumerate() {
+                let out = &mut out[at..];
+                match (height, i) {
+                    (6, 1) => tile::<6, true>(packed, values, next, out, panel, height),
+                    (6, _) => tile::<6, false>(packed, values, next, out, panel, height),
+                    (5, 1) => tile::<5, true>(packed, values, next, out, panel, height),
+                    (5, _) => tile::<5, false>(packed, values, next, out, panel, height),
+                    (_, 1) => tile::<4, true>(packed, values, next, out, panel, height),
+                    _ => tile::<4, false>(packed, values, next, out, panel, height),
                 }
             }
         }
@@ -201,14 +265,25 @@ fn pack<const M: usize>(a: &[f32], row: usize, column: usize, height: usize, pac
     }
 }
 
-/// The sums of one tile with one panel; `height` rows and `width` columns of them are stored.
+/// The sums of one tile, of `height` rows, with the columns of one panel; `AHEAD` has the next one fetched.
 #[inline(always)]
-fn tile<const M: usize>(a: &[f32], b: &[f32], out: &mut [f32], stride: usize, height: usize, width: usize) {
+fn tile<const M: usize, const AHEAD: bool>(
+    a: &[f32],
+    b: &[f32],
+    next: &[f32],
+    out: &mut [&mut [f32]],
+    panel: usize,
+    height: usize,
+) {
     let mut sums = [[0.0f32; LANES]; M];
     for (i, sums) in sums.iter_mut().enumerate().take(height) {
-        copy(sums, &out[i * stride..][..width]);
+        copy(sums, lanes(out[i], panel));
     }
-    for (a, b) in a.as_chunks::<M>().0.iter().zip(b.as_chunks::<LANES>().0) {
+    let rows = a.as_chunks::<M>().0.iter().zip(b.as_chunks::<LANES>().0).zip(next.as_chunks::<LANES>().0);
+    for ((a, b), next) in rows {
+        if AHEAD {
+            fetch(next);
+        }
         for i in 0..M {
             for lane in 0..LANES {
                 sums[i][lane] = a[i].mul_add(b[lane], sums[i][lane]);
@@ -216,12 +291,19 @@ fn tile<const M: usize>(a: &[f32], b: &[f32], out: &mut [f32], stride: usize, he
         }
     }
     for (i, sums) in sums.iter().enumerate().take(height) {
-        let out = &mut out[i * stride..][..width];
+        let out = &mut out[i][panel * LANES..];
         match out.first_chunk_mut() {
             Some(out) => *out = *sums,
-            None => out.copy_from_slice(&sums[..width]),
+            None => out.copy_from_slice(&sums[..out.len()]),
         }
     }
+}
+
+/// A row's columns of one panel.
+#[inline(always)]
+fn lanes(row: &[f32], panel: usize) -> &[f32] {
+    let rest = &row[panel * LANES..];
+    &rest[..rest.len().min(LANES)]
 }
 
 /// Copies a whole vector as two registers, the rest of a row as it is.
@@ -246,8 +328,20 @@ mod tests {
             let chain = |terms: &mut dyn Iterator<Item = (f32, f32)>| terms.fold(0.0f32, |s, (a, b)| a.mul_add(b, s));
             let panels = Panels::of_transpose(&w, input, output);
             let y = product(&x, &panels);
+            for parts in [2, 3, 64] {
+                let mut shared = vec![0.0; y.len()];
+                Columns::split(&mut shared, &panels, parts).into_iter().rev().for_each(|part| part.fill(&x, &panels));
+                assert_eq!(shared, y);
+            }
             let dx = product(&g, &panels.transposed());
             assert_eq!(panels.transposed().values, Panels::of(&w, output, input).values);
+            let [mut again, mut back] = [panels.clone(), panels.transposed()];
+            again.set_transpose(&noise(4, output * input));
+            assert_ne!(again.values, panels.values);
+            back.set_transposed(&again);
+            assert_eq!(back.values, again.transposed().values);
+            again.set_transpose(&w);
+            assert_eq!(again.values, panels.values);
             let last = output as u32 - 1;
             assert_eq!(panels.gather(&[last, 0]), [&w[w.len() - input..], &w[..input]].concat());
             let dw = weight_gradient(&x, input, &g, output);

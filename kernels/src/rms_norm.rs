@@ -6,9 +6,7 @@
 //! ∂/∂xᵢ = r·(gᵢwᵢ − xᵢ·r²·mean(g·w·x))     ∂/∂wᵢ = Σ_rows gᵢ·xᵢ·r
 //! ```
 
-use crate::vectorised;
-
-const LANES: usize = 16;
+use crate::{LANES, vectorised};
 
 /// The formula, in f64.
 #[must_use]

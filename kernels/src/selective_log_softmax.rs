@@ -10,9 +10,8 @@
 //! Within 2e-6·max(1, |x|) of [`reference`].
 
 use crate::exp::exp;
-use crate::vectorised;
+use crate::{LANES, vectorised};
 
-const LANES: usize = 16;
 /// Lanes are added up in f32 over a block, blocks in f64.
 const BLOCK: usize = 1024;
 

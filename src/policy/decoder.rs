@@ -1,7 +1,7 @@
 //! The forward pass over packed tokens, in burn tensors.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use starpo_kernels::head::Chosen;
@@ -30,27 +30,38 @@ impl Decoder {
     pub(super) fn new(weights: &Weights, device: &Device, workers: &Workers) -> Self {
         let shape = weights.shape().clone();
         let sizes = sizes(weights);
-        let mut rest = weights.values();
-        let parameters: Vec<_> = sizes.iter().map(|[rows, columns]| rest.split_off(..rows * columns)).collect();
         let multiplied = |number: usize| match number {
             0 => shape.tied,
             _ => sizes[number][0] > 1 || (weights.value_head && number + 1 == sizes.len()),
         };
-        let tensors = workers.map(sizes.len(), |number| {
-            let (values, size) = (parameters[number].expect("the sizes are those of the weights"), sizes[number]);
-            let packs = (multiplied(number) && *device == Device::flex()).then(|| Arc::new(Packs::new(values, size)));
-            let data = match &packs {
-                Some(_) => TensorData::new(vec![0.0f32], [1, 1]),
-                None => TensorData::new(values.to_vec(), size),
-            };
-            Parameter { tensor: Tensor::from_data(data, device), packs }
-        });
-        Self { shape, value_head: weights.value_head, tensors }
+        let parameter = |number: usize| Parameter {
+            tensor: Tensor::from_data(TensorData::new(vec![0.0f32], [1, 1]), device),
+            packs: (multiplied(number) && *device == Device::flex()).then(|| Arc::new(Packs::new(sizes[number]))),
+        };
+        let tensors = (0..sizes.len()).map(parameter).collect();
+        let mut decoder = Self { shape, value_head: weights.value_head, tensors };
+        decoder.set(weights, workers);
+        decoder
     }
 
-    /// Frees the parameters: all that is left is to make another one.
-    pub(super) fn clear(&mut self) {
-        self.tensors.clear();
+    /// Takes over the values of `weights`, of the same sizes.
+    ///
+    /// # Panics
+    /// If a pass is under way.
+    pub(super) fn set(&mut self, weights: &Weights, workers: &Workers) {
+        let mut rest = weights.values();
+        let mut parts = Vec::new();
+        for (parameter, size) in self.tensors.iter_mut().zip(sizes(weights)) {
+            let values = rest.split_off(..size[0] * size[1]).expect("the sizes are those of the weights");
+            parts.push(Mutex::new((parameter, values, size)));
+        }
+        workers.map(parts.len(), |number| {
+            let (Parameter { tensor, packs }, values, size) = &mut *parts[number].lock().expect("no thread panicked");
+            match packs {
+                Some(packs) => Arc::get_mut(packs).expect("no pass is under way").set(values),
+                None => *tensor = Tensor::from_data(TensorData::new(values.to_vec(), *size), &tensor.device()),
+            }
+        });
     }
 
     /// The same parameters, those of these numbers as leaves of a new graph, which shares no node, so no lock, with any

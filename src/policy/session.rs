@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use burn::tensor::{Tensor, TensorData};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
+use rayon::slice::ParallelSlice;
 use starpo_kernels::attention::{self, Past};
 use starpo_kernels::selective_log_softmax;
 
@@ -13,8 +15,11 @@ use super::transformer::Transformer;
 use super::weights::Shape;
 use super::{Completion, Request, Sampling, Session};
 
-/// Most rows that are decoded together, in one thread. No number depends on it.
+/// Most rows that one thread decodes by itself. No number depends on it.
 const SHARD: usize = 32;
+/// Parameters that no thread's cache holds: rows are decoded by all threads together, each a part of every product, so
+/// that these are read once a token. With fewer, each thread has rows of its own. No number depends on it.
+const LARGE: usize = 1 << 22;
 
 /// What one episode has read.
 #[derive(Clone)]
@@ -99,7 +104,12 @@ impl<'a> Contexts<'a> {
         let alike = |a: &Row<'_>, b: &Row<'_>| a.is_fresh() && b.is_fresh() && a.feed == b.feed;
         let mut groups: Vec<_> = rows.chunk_by_mut(alike).filter(|rows| rows.len() > 1 && rows[0].is_fresh()).collect();
         sharded(policy, &mut groups, |groups| read_once(policy, sampling, groups));
-        sharded(policy, &mut rows, |rows| decode(policy, sampling, rows));
+        if is_large(policy) {
+            sharded(policy, &mut rows, |rows| next(policy, sampling, &mut rows.iter_mut().collect::<Vec<_>>()));
+            policy.workers.together(|| decode(policy, sampling, &mut rows));
+        } else {
+            sharded(policy, &mut rows, |rows| decode(policy, sampling, rows));
+        }
         rows.into_iter().map(|row| row.completion).collect()
     }
 }
@@ -140,9 +150,18 @@ impl Row<'_> {
     }
 }
 
-/// `work` on parts of `rows`, on all threads.
+fn is_large(policy: &Transformer) -> bool {
+    policy.weights().values().len() >= LARGE
+}
+
+/// `work` on parts of `rows`, each in a thread. Where there are fewer rows than threads and the model is large, on all
+/// of them by all threads together.
 fn sharded<T: Send>(policy: &Transformer, rows: &mut [T], work: impl Fn(&mut [T]) + Sync) {
-    let size = rows.len().div_ceil(policy.workers.count()).clamp(1, SHARD);
+    let threads = policy.workers.count();
+    if !rows.is_empty() && rows.len() < threads && is_large(policy) {
+        return policy.workers.together(|| work(rows));
+    }
+    let size = rows.len().div_ceil(threads).clamp(1, SHARD);
     let shards: Vec<_> = rows.chunks_mut(size).map(Mutex::new).collect();
     policy.workers.map(shards.len(), |i| work(&mut shards[i].lock().expect("no thread panicked")));
 }
@@ -164,28 +183,33 @@ fn read_once(policy: &Transformer, sampling: &Sampling, groups: &mut [&mut [Row<
 
 /// Samples until every row has its stop token or its limit; rows that are done leave the batch.
 fn decode(policy: &Transformer, sampling: &Sampling, rows: &mut [Row<'_>]) {
-    let vocab = policy.weights().shape().vocab;
     loop {
         let mut active: Vec<&mut Row<'_>> = rows.iter_mut().filter(|row| !row.feed.is_empty()).collect();
         if active.is_empty() {
             break;
         }
-        let logits = last_logits(policy, sampling, &mut active);
-        for (row, logits) in active.iter_mut().zip(logits.chunks_exact(vocab)) {
-            row.feed.clear();
-            let at = row.completion.tokens.len();
-            if at < row.request.limit {
-                let token = sample(logits, sampling, row.request.draws.uniform_at(at as u64));
-                let scores = selective_log_softmax::forward(logits, vocab, &[token]);
-                row.completion.tokens.push(token);
-                row.completion.logprobs.push(scores[0]);
-                row.completion.entropies.push(scores[1]);
-                if !sampling.stop.contains(&token) && at + 1 < row.request.limit {
-                    row.feed.push(token);
-                }
+        next(policy, sampling, &mut active);
+    }
+}
+
+/// Reads what the rows have to read, and samples a token for each.
+fn next(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'_>]) {
+    let vocab = policy.weights().shape().vocab;
+    let logits = last_logits(policy, sampling, rows);
+    rows.par_iter_mut().zip(logits.par_chunks_exact(vocab)).for_each(|(row, logits)| {
+        row.feed.clear();
+        let at = row.completion.tokens.len();
+        if at < row.request.limit {
+            let token = sample(logits, sampling, row.request.draws.uniform_at(at as u64));
+            let scores = selective_log_softmax::forward(logits, vocab, &[token]);
+            row.completion.tokens.push(token);
+            row.completion.logprobs.push(scores[0]);
+            row.completion.entropies.push(scores[1]);
+            if !sampling.stop.contains(&token) && at + 1 < row.request.limit {
+                row.feed.push(token);
             }
         }
-    }
+    });
 }
 
 /// Reads what the rows have to read; logits under the temperature at the last token of each, `[rows, vocab]`.
@@ -201,9 +225,14 @@ fn last_logits(policy: &Transformer, sampling: &Sampling, rows: &mut [&mut Row<'
     let rotary = policy.rotary(longest);
     let hidden = policy.decoder.hidden(&tokens, |layer, qkv| {
         let (device, tokens) = (qkv.device(), qkv.dims()[0]);
-        let mut pasts: Vec<&mut [Past]> = rows.iter_mut().map(|row| row.context.pasts[layer].as_mut_slice()).collect();
-        let y = attention::forward(&read(qkv), heads, &rotary, &spans, &mut pasts);
-        Tensor::from_data(TensorData::new(y, [tokens, heads.query * heads.dim]), &device)
+        let (values, columns) = (read(qkv), heads.columns());
+        let attend = |(row, span): (&mut &mut Row<'_>, &Range<usize>)| {
+            let qkv = &values[span.start * columns..span.end * columns];
+            let all = 0..span.len();
+            attention::forward(qkv, heads, &rotary, std::slice::from_ref(&all), &mut [&mut row.context.pasts[layer]])
+        };
+        let y: Vec<Vec<f32>> = rows.par_iter_mut().zip(&spans).map(attend).collect();
+        Tensor::from_data(TensorData::new(y.concat(), [tokens, heads.query * heads.dim]), &device)
     });
     rows.iter_mut().for_each(|row| row.context.tokens.extend(&row.feed));
     let mut logits = read(policy.decoder.logits(select(hidden, &at)));

@@ -271,10 +271,7 @@ impl Learner for Transformer {
                 norms
             }
         };
-        // Neither is of use any more, and there is no room for two of each.
-        drop(gradient);
-        self.decoder.clear();
-        self.decoder = Decoder::new(&self.weights, &self.device, &self.workers);
+        self.decoder.set(&self.weights, &self.workers);
         Ok(norms)
     }
 
@@ -333,7 +330,7 @@ impl Learner for Transformer {
             }
         }
         self.optimizer = AdamW { first, second, steps };
-        self.decoder = Decoder::new(&weights, &self.device, &self.workers);
+        self.decoder.set(&weights, &self.workers);
         self.weights = weights;
         self.pending = None;
         Ok(())

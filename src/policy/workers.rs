@@ -1,4 +1,4 @@
-//! Threads for independent pieces of work.
+//! Threads, for independent pieces of work or for one piece together.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,22 +6,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Some threads, each a rayon pool of its own: what burn does inside a piece stays on that piece's thread, so its
-/// arithmetic cannot depend on how many there are.
+/// arithmetic cannot depend on how many there are. And as many in one pool, for what may be shared out bit for bit.
 pub(super) struct Workers {
     pools: Vec<ThreadPool>,
+    all: ThreadPool,
 }
 
 impl Workers {
     /// # Panics
     /// If the system gives no thread.
     pub(super) fn new(threads: usize) -> Self {
-        let pool = |_| ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
-        Self { pools: (0..threads.max(1)).map(pool).collect() }
+        let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("a thread can be started");
+        let threads = threads.max(1);
+        Self { pools: (0..threads).map(|_| pool(1)).collect(), all: pool(threads) }
     }
 
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.pools.len()
+    }
+
+    /// `work` in the pool of all threads, which it may share out parts of itself to.
+    pub(super) fn together<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.all.install(work)
     }
 
     /// `work(i)` for each i below `count`, handed out as threads come free; results in order.

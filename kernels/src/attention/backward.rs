@@ -3,10 +3,8 @@
 use std::iter::once;
 use std::ops::Range;
 
-use super::{
-    Heads, LANES, Rotary, combine, largest_step, output, products, push_blocked, push_row, rotated_queries, softmax,
-};
-use crate::vectorised;
+use super::{Heads, Rotary, combine, largest_step, output, products, push_blocked, push_row, rotated_queries, softmax};
+use crate::{LANES, vectorised};
 
 /// Derivative of Σ `grad`·o in `qkv`, for the rows of [`rows`](super::rows). Recomputes what that computed. Of a shared
 /// token, it is the sum over what the trunk itself and then the rows in their order make of it.
@@ -137,8 +135,8 @@ impl Backward {
         let lens: [usize; Q] = std::array::from_fn(|q| self.before + (at + q) / self.heads.group() + 1);
         let (len, stride) = (lens[Q - 1], lens[Q - 1].next_multiple_of(LANES));
         let (queries, grads) = (&self.queries[at * padded..], &self.grads[at * padded..]);
-        products::<Q>(queries, padded, dim, &self.keys, stride, &mut self.weights);
-        products::<Q>(grads, padded, dim, &self.values, stride, &mut self.dscores);
+        products::<Q, false>(queries, [padded, dim], &self.keys, &[], stride, &mut self.weights);
+        products::<Q, false>(grads, [padded, dim], &self.values, &[], stride, &mut self.dscores);
         for (q, &len) in lens.iter().enumerate() {
             let weights = &mut self.weights[q * stride..(q + 1) * stride];
             softmax(weights, len);

@@ -10,8 +10,9 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use starpo_kernels::attention::{self as attention_kernel, Heads, Rotary};
-use starpo_kernels::linear::{self as linear_kernel, Panels};
+use starpo_kernels::linear::{self as linear_kernel, Columns, Panels};
 use starpo_kernels::{bias as bias_kernel, rms_norm as rms_norm_kernel, swiglu as swiglu_kernel};
 
 use super::{Values, matrix, tensor};
@@ -26,7 +27,7 @@ pub(in crate::policy) struct Packed {
     pub(in crate::policy) spans: Arc<[Range<usize>]>,
 }
 
-/// A weight matrix `[out, in]` as the CPU's products read it, packed once for each value that it takes.
+/// A weight matrix `[out, in]` as the CPU's products read it, packed once for each value that it takes, in place.
 #[derive(Debug)]
 pub(in crate::policy) struct Packs {
     forward: Panels,
@@ -34,8 +35,17 @@ pub(in crate::policy) struct Packs {
 }
 
 impl Packs {
-    pub(in crate::policy) fn new(weight: &[f32], [output, input]: [usize; 2]) -> Self {
-        Self { forward: Panels::of_transpose(weight, input, output), backward: OnceLock::new() }
+    /// Of zeros.
+    pub(in crate::policy) fn new([output, input]: [usize; 2]) -> Self {
+        Self { forward: Panels::zeros(input, output), backward: OnceLock::new() }
+    }
+
+    /// Makes these the packs of `weight`.
+    pub(in crate::policy) fn set(&mut self, weight: &[f32]) {
+        self.forward.set_transpose(weight);
+        if let Some(backward) = self.backward.get_mut() {
+            backward.set_transposed(&self.forward);
+        }
     }
 
     /// For products with Wᵀ.
@@ -54,6 +64,18 @@ impl Packs {
     }
 }
 
+/// x·B, its columns shared out among the threads of the pool that this runs in.
+fn product(x: &[f32], b: &Panels) -> Vec<f32> {
+    let threads = rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads());
+    if threads == 1 {
+        return linear_kernel::product(x, b);
+    }
+    let [depth, columns] = b.size();
+    let mut out = vec![0.0; x.len() / depth * columns];
+    Columns::split(&mut out, b, threads).into_par_iter().for_each(|part| part.fill(x, b));
+    out
+}
+
 /// Forward and backward of the operations on one backend.
 #[backend_extension(Autodiff, Flex, Cube: cfg(any(feature = "wgpu", feature = "cuda")))]
 pub(super) trait Fused: Backend {
@@ -62,7 +84,7 @@ pub(super) trait Fused: Backend {
     fn weigh(x: FloatTensor<Self>, weight: FloatTensor<Self>, packs: Option<Arc<Packs>>) -> FloatTensor<Self> {
         let Some(packs) = packs else { return Self::float_matmul(x, Self::float_transpose(weight)) };
         let ([rows, _], [_, output], device) = (matrix(&x), packs.forward.size(), x.device());
-        let y = linear_kernel::product(&Values::of::<Self>(x), &packs.forward);
+        let y = product(&Values::of::<Self>(x), &packs.forward);
         tensor::<Self, 2>(y, [rows, output], &device)
     }
 
@@ -78,7 +100,7 @@ pub(super) trait Fused: Backend {
         };
         let ([rows, input], [_, output], device) = (matrix(&x), matrix(&grad), x.device());
         let (x, grad) = (Values::of::<Self>(x), Values::of::<Self>(grad));
-        let dx = linear_kernel::product(&grad, packs.backward());
+        let dx = product(&grad, packs.backward());
         let dweight = linear_kernel::weight_gradient(&x, input, &grad, output);
         (tensor::<Self, 2>(dx, [rows, input], &device), tensor::<Self, 2>(dweight, [output, input], &device))
     }
