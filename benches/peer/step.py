@@ -32,10 +32,10 @@ experiment "bench" {
     update { mini-batch 32 }
     eval { tasks 0 }
     collapse { every 1000 }
-    execution { threads 2 }
+    execution { threads 2; activation-mib 8192 }
 }
 """
-MICRO_BATCH = 4  # rows of a forward and backward pass: the most that a laptop's memory holds
+MICRO_BATCH = 4  # rows of a forward and backward pass: the most that as much memory holds
 
 torch.set_num_threads(2)
 model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
