@@ -82,24 +82,14 @@ impl Panels {
     #[must_use]
     pub fn transposed(&self) -> Self {
         let mut panels = Self::zeros(self.columns, self.depth);
-        panels.set_transposed(self);
-        panels
-    }
-
-    /// Makes this the panels of the transpose of `other`'s matrix.
-    ///
-    /// # Panics
-    /// If that has another size.
-    pub fn set_transposed(&mut self, other: &Self) {
-        let Self { depth, columns, ref mut values } = *self;
-        assert_eq!([depth, columns], [other.columns, other.depth], "sizes");
-        for (from, panel) in other.values.chunks_exact(other.depth * LANES).enumerate() {
-            let height = LANES.min(depth - from * LANES);
+        for (from, panel) in self.values.chunks_exact(self.depth * LANES).enumerate() {
+            let height = LANES.min(self.columns - from * LANES);
             for (column, row) in panel.as_chunks::<LANES>().0.iter().enumerate() {
-                let to = (column / LANES * depth + from * LANES) * LANES + column % LANES;
-                row[..height].iter().enumerate().for_each(|(k, &x)| values[to + k * LANES] = x);
+                let to = (column / LANES * self.columns + from * LANES) * LANES + column % LANES;
+                row[..height].iter().enumerate().for_each(|(k, &x)| panels.values[to + k * LANES] = x);
             }
         }
+        panels
     }
 
     /// Rows and columns of the matrix.
@@ -335,11 +325,8 @@ mod tests {
             }
             let dx = product(&g, &panels.transposed());
             assert_eq!(panels.transposed().values, Panels::of(&w, output, input).values);
-            let [mut again, mut back] = [panels.clone(), panels.transposed()];
-            again.set_transpose(&noise(4, output * input));
+            let mut again = Panels::of_transpose(&noise(4, output * input), input, output);
             assert_ne!(again.values, panels.values);
-            back.set_transposed(&again);
-            assert_eq!(back.values, again.transposed().values);
             again.set_transpose(&w);
             assert_eq!(again.values, panels.values);
             let last = output as u32 - 1;

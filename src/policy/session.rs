@@ -15,7 +15,7 @@ use super::transformer::Transformer;
 use super::weights::Shape;
 use super::{Completion, Request, Sampling, Session};
 
-/// Most rows that one thread decodes by itself. No number depends on it.
+/// Most rows a thread that are decoded at once, which bounds their logits. No number depends on it.
 const SHARD: usize = 32;
 /// Parameters that no thread's cache holds: rows are decoded by all threads together, each a part of every product, so
 /// that these are read once a token. With fewer, each thread has rows of its own. No number depends on it.
@@ -106,7 +106,9 @@ impl<'a> Contexts<'a> {
         sharded(policy, &mut groups, |groups| read_once(policy, sampling, groups));
         if is_large(policy) {
             sharded(policy, &mut rows, |rows| next(policy, sampling, &mut rows.iter_mut().collect::<Vec<_>>()));
-            policy.workers.together(|| decode(policy, sampling, &mut rows));
+            for rows in rows.chunks_mut(SHARD * policy.workers.count()) {
+                policy.workers.together(|| decode(policy, sampling, rows));
+            }
         } else {
             sharded(policy, &mut rows, |rows| decode(policy, sampling, rows));
         }

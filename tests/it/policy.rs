@@ -175,8 +175,8 @@ fn a_completion_depends_on_its_episode_alone() {
     }
     for shape in real() {
         let [one, two] = [1, 2].map(|threads| transformer(shape.clone(), threads));
-        let all = play(&one, &sampling(1.0), &(0..16).collect::<Vec<_>>(), 8);
-        for (batch, policy) in [(1, &one), (2, &two), (7, &one), (16, &two)] {
+        let all = play(&one, &sampling(1.0), &(0..40).collect::<Vec<_>>(), 8);
+        for (batch, policy) in [(1, &one), (1, &two), (2, &two), (7, &one), (16, &two), (40, &two)] {
             assert_eq!(all[..batch], play(policy, &sampling(1.0), &(0..batch).collect::<Vec<_>>(), 8));
         }
     }

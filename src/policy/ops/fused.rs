@@ -27,7 +27,7 @@ pub(in crate::policy) struct Packed {
     pub(in crate::policy) spans: Arc<[Range<usize>]>,
 }
 
-/// A weight matrix `[out, in]` as the CPU's products read it, packed once for each value that it takes, in place.
+/// A weight matrix `[out, in]` as the CPU's products read it, packed once for each value that it takes.
 #[derive(Debug)]
 pub(in crate::policy) struct Packs {
     forward: Panels,
@@ -40,12 +40,10 @@ impl Packs {
         Self { forward: Panels::zeros(input, output), backward: OnceLock::new() }
     }
 
-    /// Makes these the packs of `weight`.
+    /// Makes these the packs of `weight`. Those of a backward pass go: sampling has no use for them.
     pub(in crate::policy) fn set(&mut self, weight: &[f32]) {
+        self.backward = OnceLock::new();
         self.forward.set_transpose(weight);
-        if let Some(backward) = self.backward.get_mut() {
-            backward.set_transposed(&self.forward);
-        }
     }
 
     /// For products with Wᵀ.
