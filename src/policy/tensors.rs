@@ -1,9 +1,11 @@
 //! Named arrays as safetensors files.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use half::{bf16, f16};
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::tensor::{TensorView, View};
+use safetensors::{Dtype, SafeTensors};
 
 use super::weights::Part;
 
@@ -19,6 +21,49 @@ pub enum Precision {
     Bf16,
 }
 
+/// A tensor on its way into a file: its bytes are there one tensor at a time.
+struct Stored<'a> {
+    shape: Vec<usize>,
+    content: Content<'a>,
+}
+
+enum Content<'a> {
+    Numbers(&'a [f32], Precision),
+    Steps([u8; 8]),
+}
+
+impl View for Stored<'_> {
+    fn dtype(&self) -> Dtype {
+        match self.content {
+            Content::Numbers(_, Precision::F32) => Dtype::F32,
+            Content::Numbers(_, Precision::Bf16) => Dtype::BF16,
+            Content::Steps(_) => Dtype::U64,
+        }
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        match &self.content {
+            Content::Numbers(values, Precision::F32) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Content::Numbers(values, Precision::Bf16) => {
+                values.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect()
+            }
+            Content::Steps(bytes) => Cow::Borrowed(bytes),
+        }
+    }
+
+    fn data_len(&self) -> usize {
+        match &self.content {
+            Content::Numbers(values, Precision::F32) => 4 * values.len(),
+            Content::Numbers(values, Precision::Bf16) => 2 * values.len(),
+            Content::Steps(bytes) => bytes.len(),
+        }
+    }
+}
+
 /// Flat arrays as the bytes of a file; each array's names get its prefix. `steps` is stored as a tensor of that name.
 pub(super) fn to_safetensors(
     parts: &[Part],
@@ -26,27 +71,15 @@ pub(super) fn to_safetensors(
     precision: Precision,
     steps: Option<u64>,
 ) -> Vec<u8> {
-    let (dtype, size) = match precision {
-        Precision::F32 => (Dtype::F32, 4),
-        Precision::Bf16 => (Dtype::BF16, 2),
-    };
-    let stored = |values: &[f32]| -> Vec<u8> {
-        match precision {
-            Precision::F32 => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Precision::Bf16 => values.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
-        }
-    };
-    let bytes: Vec<Vec<u8>> = arrays.iter().map(|(_, values)| stored(values)).collect();
-    let steps = steps.map(u64::to_le_bytes);
-    let view = |dtype, shape: Vec<usize>, bytes| TensorView::new(dtype, shape, bytes).expect("shape and bytes agree");
     let mut tensors = Vec::new();
-    for ((prefix, _), bytes) in arrays.iter().zip(&bytes) {
-        for part in parts {
-            let bytes = &bytes[size * part.range.start..size * part.range.end];
-            tensors.push((format!("{prefix}{}", part.name), view(dtype, part.shape.clone(), bytes)));
+    for (prefix, values) in arrays {
+        for Part { name, shape, range } in parts {
+            let stored = Stored { shape: shape.clone(), content: Content::Numbers(&values[range.clone()], precision) };
+            tensors.push((format!("{prefix}{name}"), stored));
         }
     }
-    tensors.extend(steps.as_ref().map(|bytes| (STEPS.to_owned(), view(Dtype::U64, vec![1], bytes))));
+    let steps = steps.map(|steps| Stored { shape: vec![1], content: Content::Steps(steps.to_le_bytes()) });
+    tensors.extend(steps.map(|steps| (STEPS.to_owned(), steps)));
     // Other readers of Hugging Face's files ask for this entry.
     let format = [("format".to_owned(), "pt".to_owned())].into_iter().collect();
     safetensors::serialize(tensors, Some(format)).expect("the layout is valid")
