@@ -134,7 +134,7 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Those of `out`, zeros `[rows, columns]`, in at most `parts` parts of about the same size.
+    /// Those of `out`, `[rows, columns]`, in at most `parts` parts of about the same size.
     #[must_use]
     pub fn split(out: &'a mut [f32], b: &Panels, parts: usize) -> Vec<Self> {
         let panels = b.columns.div_ceil(LANES);
@@ -151,7 +151,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    /// Computes them: theirs of x·B.
+    /// Adds theirs of x·B.
     ///
     /// # Panics
     /// If `x` has not as many rows, each of B's depth.
